@@ -1,0 +1,131 @@
+"""Opening files by what they hold, reading lines strictly, and writing so that nothing half-written is left behind."""
+
+import bz2
+import gzip
+import lzma
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple, NoReturn
+
+from caplens.errors import InputError
+
+_COMPRESSED = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open, b"BZh": bz2.open}
+
+
+class Place(NamedTuple):
+    """Where in a file something stands, for error messages."""
+
+    file: Path
+    number: int | None = None
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        return str(self.file) if self.number is None else f"{self.file}, {self.unit} {self.number}"
+
+
+class Source:
+    """A file being read; gzip, xz and bzip2 are unpacked on the way."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self._raw = self.path.open("rb")
+        except FileNotFoundError:
+            raise InputError(f"{self.path}: there is no such file. Check the path.") from None
+        except IsADirectoryError:
+            raise InputError(f"{self.path}: this is a folder; a file is needed.") from None
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read ({error.strerror}).") from None
+        start = self._raw.read(8)
+        self._raw.seek(0)
+        self.size = os.fstat(self._raw.fileno()).st_size
+        opener = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
+        self.stream: IO[bytes] = opener(self._raw) if opener else self._raw
+
+    def position(self) -> int:
+        """Bytes of the file behind us, as they lie on disk."""
+        return self._raw.tell() if not self._raw.closed else self.size
+
+    def close(self) -> None:
+        self.stream.close()
+        self._raw.close()
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self.stream.read(size)
+        except (OSError, EOFError, lzma.LZMAError) as error:
+            self._damaged(error)
+
+    def text(self) -> str:
+        """All of the file."""
+        data = self.read()
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise _not_utf8(Place(self.path, data.count(b"\n", 0, error.start) + 1), error) from None
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Numbered lines, split at line feeds only: other separators may stand inside a caption."""
+        number = 0
+        try:
+            for number, line in enumerate(self.stream, 1):
+                yield number, (line.decode("utf-8-sig") if number == 1 else line.decode())
+        except UnicodeDecodeError as error:
+            raise _not_utf8(Place(self.path, number), error) from None
+        except (OSError, EOFError, lzma.LZMAError) as error:
+            self._damaged(error)
+
+    def _damaged(self, error: Exception) -> NoReturn:
+        raise InputError(f"{self.path}: the file is damaged or cut short ({error}). Get it again.") from None
+
+
+def _not_utf8(place: Place, error: UnicodeDecodeError) -> InputError:
+    byte = error.object[error.start]
+    return InputError(
+        f"{place}: not UTF-8 (byte 0x{byte:02x}). Convert the file, e.g. with: iconv -f latin1 -t utf-8 {place.file.name}"
+    )
+
+
+def ensure_writable(path: str | os.PathLike[str]) -> None:
+    """Complain now, not after hours of work, if `path` cannot be written."""
+    temporary = _temporary_beside(Path(path))
+    os.unlink(temporary)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file beside `path` to write to; it becomes `path` only if the block succeeds."""
+    target = Path(path)
+    temporary = _temporary_beside(target)
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary_beside(target: Path) -> Path:
+    if target.is_dir():
+        raise InputError(f"{target}: this is a folder; name a file to write to.")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        # mkstemp makes the file private; a result should be as readable as any other file of this user.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.close(handle)
+    except OSError as error:
+        why = "the folder does not exist" if not target.parent.is_dir() else (error.strerror or str(error))
+        raise InputError(f"{target}: cannot be written ({why}). Choose another place with --output.") from None
+    return Path(name)

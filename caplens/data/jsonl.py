@@ -1,0 +1,37 @@
+"""JSON Lines: one sample a line."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from caplens.data.files import Place, Source
+from caplens.data.rows import Row, row_from_sample
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+
+def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        place = Place(source.path, number)
+        try:
+            row = json.loads(line, strict=False)
+        except json.JSONDecodeError as error:
+            raise broken_json(place, error) from None
+        except RecursionError:
+            raise InputError(f"{place}: the JSON is nested too deeply.") from None
+        if not isinstance(row, dict):
+            raise InputError(f'{place}: each line must be an object such as {{"id": "1", "caption": "a dog"}}.')
+        yield place, row
+
+
+def write(samples: Iterable[Sample], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        for sample in samples:
+            out.write(json.dumps(row_from_sample(sample), ensure_ascii=False) + "\n")
+
+
+def broken_json(place: Place, error: json.JSONDecodeError) -> InputError:
+    where = place._replace(number=(place.number or 1) + error.lineno - 1)
+    return InputError(f"{where}: broken JSON at character {error.colno} ({error.msg}). Mend that line.")

@@ -1,0 +1,186 @@
+"""Reading samples from any file: the format is told by what the file holds, not by its name."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from caplens.data import coco, dictionary, jsonl, parquet, table
+from caplens.data.files import Place, Source
+from caplens.data.rows import Row, sample_from_row
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.progress import track
+
+_PEEK = 1 << 20
+
+
+class SampleFile:
+    """The samples of a file, read anew each time one iterates over it.
+
+    JSONL, CSV, TSV and Parquet are read as a stream; a JSON document has to be read whole. An id may stand once for
+    each system and language.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, caption_required: bool = True) -> None:
+        self.path = Path(path)
+        self.format = detect(self.path)
+        self._caption_required = caption_required
+
+    def __iter__(self) -> Iterator[Sample]:
+        seen: dict[tuple[str, str | None, str | None], int] = {}
+        with Source(self.path) as source:
+            rows = track(self._rows(source), f"reading {self.path.name}", source.size, source.position)
+            for count, (place, row) in enumerate(rows, 1):
+                if self._caption_required and "caption" not in row:
+                    _take_only_reference(row, place)
+                sample = sample_from_row(row, place, caption_required=self._caption_required)
+                key = (sample.id, sample.system, sample.lang)
+                first = seen.setdefault(key, place.number or count)
+                if first != (place.number or count):
+                    raise InputError(
+                        f"{place}: the id {sample.id!r} was already used on {place.unit} {first}. Give each caption its own id."
+                    )
+                yield sample
+        if not seen:
+            raise InputError(f"{self.path}: there are no samples in the file.")
+
+    def _rows(self, source: Source) -> Iterator[tuple[Place, Row]]:
+        match self.format:
+            case "jsonl":
+                yield from jsonl.read_rows(source)
+            case "csv" | "tsv":
+                yield from table.read_rows(source)
+            case "parquet":
+                yield from parquet.read_rows(self.path)
+            case "coco-results" | "json":
+                yield from coco.result_rows(_document(source), self.path)
+            case "coco-annotations":
+                yield from coco.annotation_rows(_document(source), self.path)
+            case _:
+                yield from dictionary.read_rows(_document(source), self.path)
+
+
+def _take_only_reference(row: Row, place: Place) -> None:
+    """A file of references in the place of captions: fine where there is one a row, else it was put in the wrong place."""
+    references = row.get("references")
+    if set(row) <= {"id", "image", "references"} and isinstance(references, list):
+        if len(references) != 1:
+            raise InputError(
+                f"{place}: this holds {len(references)} references and no caption. Give this file with --references instead."
+            )
+        row["caption"] = row.pop("references")[0]
+
+
+def detect(path: Path) -> str:
+    """The format of a file: jsonl, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary."""
+    with Source(path) as source:
+        head = source.read(_PEEK)
+        if not head.strip():
+            raise InputError(f"{path}: the file is empty.")
+        if head.startswith(b"PAR1"):
+            return "parquet"
+        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if start[:1] not in (b"{", b"["):
+            return _detect_table(path, start)
+        if start[:1] == b"{" and _is_jsonl(start):
+            return "jsonl"
+    with Source(path) as source:
+        document = _document(source)
+    if isinstance(document, list):
+        entry = document[0] if document else None
+        return "coco-results" if isinstance(entry, dict) and "image_id" in entry and "id" not in entry else "json"
+    if "annotations" in document:
+        return "coco-annotations"
+    return "dictionary"
+
+
+def _detect_table(path: Path, start: bytes) -> str:
+    header = start.split(b"\n", 1)[0].decode("utf-8", errors="replace").rstrip("\r")
+    delimiter = table.delimiter_of(header)
+    if delimiter is None:
+        raise InputError(
+            f"{path}, line 1: the format is not known. It should be JSONL, JSON (COCO or {{id: caption}}), Parquet, or CSV/TSV"
+            " whose first line names the columns, among them 'id' and 'caption'."
+        )
+    return "tsv" if delimiter == "\t" else "csv"
+
+
+def _is_jsonl(start: bytes) -> bool:
+    """An object a line, unlike one document: the first line ends its object, and is a sample or has lines behind it."""
+    line, _, rest = start.partition(b"\n")
+    try:
+        first = json.loads(line, strict=False)
+    except (ValueError, RecursionError):
+        # A broken first line of JSONL should be reported as such: an object also begins on the next line.
+        return rest.lstrip(b"\r\n").startswith(b"{")
+    return bool(rest.strip()) or (isinstance(first, dict) and bool({"id", "image_id", "caption"} & first.keys()))
+
+
+def _document(source: Source) -> Any:
+    text = source.text()
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, source.path), strict=False)
+    except json.JSONDecodeError as error:
+        raise jsonl.broken_json(Place(source.path, 1), error) from None
+    except RecursionError:
+        raise InputError(f"{source.path}: the JSON is nested too deeply.") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"{path}: the key {repeated!r} stands there twice in one object. Give each caption its own id.")
+    return made
+
+
+def read_references(path: str | PathLike[str]) -> dict[str, tuple[str, ...]]:
+    """References by id, from any format. Rows without `references` give their caption, and rows of one id add up."""
+    file = SampleFile(path, caption_required=False)
+    references: dict[str, tuple[str, ...]] = {}
+    with Source(file.path) as source:
+        for place, row in track(file._rows(source), f"reading {file.path.name}", source.size, source.position):
+            sample = sample_from_row(row, place, caption_required=False)
+            found = sample.references or ((sample.caption,) if sample.caption else ())
+            if not found:
+                raise InputError(f"{place}: the id {sample.id!r} has no references in this file.")
+            references[sample.id] = references.get(sample.id, ()) + found
+    return references
+
+
+def with_references(
+    samples: Iterable[Sample], references: Mapping[str, tuple[str, ...]], source: str = "the reference file"
+) -> Iterator[Sample]:
+    """Each sample with the references of its id added. It is an error if not one id is known there."""
+    matched, example = False, None
+    for sample in samples:
+        found = references.get(sample.id, ())
+        matched = matched or bool(found)
+        example = example or sample.id
+        yield replace(sample, references=sample.references + found) if found else sample
+    if not matched and example is not None:
+        raise InputError(
+            f"{source}: none of its ids is an id of the captions (there: {next(iter(references), None)!r}; captions: {example!r})."
+            " Use the same ids in both files."
+        )
+
+
+def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:
+    """Each sample with its image looked up in `folder`: by its `image`, else by its id with a usual suffix."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such folder of images.")
+    return (replace(sample, image=str(_image_path(sample, root))) for sample in samples)
+
+
+def _image_path(sample: Sample, root: Path) -> Path:
+    if isinstance(sample.image, str | PathLike):
+        return root / sample.image
+    names = (sample.id, *(f"{sample.id}{suffix}" for suffix in (".jpg", ".jpeg", ".png", ".webp")))
+    return next((root / name for name in names if (root / name).is_file()), root / f"{sample.id}.jpg")
+
+

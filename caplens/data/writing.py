@@ -1,0 +1,91 @@
+"""Writing samples in any format that can be read, without losing anything silently."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+
+from caplens.data import coco, dictionary, jsonl, parquet, table
+from caplens.data.files import replacing
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+Writer = Callable[[Iterable[Sample], Path], None]
+
+ONE_FILE: dict[str, Writer] = {
+    "jsonl": jsonl.write,
+    "csv": lambda samples, path: table.write(samples, path, ","),
+    "tsv": lambda samples, path: table.write(samples, path, "\t"),
+    "parquet": parquet.write,
+}
+TWO_FILES: dict[str, tuple[Writer, Writer]] = {
+    "coco": (coco.write_results, coco.write_annotations),
+    "dictionary": (dictionary.write_captions, dictionary.write_references),
+}
+SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+FORMATS = [*ONE_FILE, *TWO_FILES]
+
+_BEYOND_DICTIONARY = ("image", "video", "lang", "system", "ratings", "meta")
+
+
+def format_of(path: str | PathLike[str]) -> str:
+    """The format that a file name asks for."""
+    try:
+        return SUFFIXES[Path(path).suffix.lower()]
+    except KeyError:
+        raise InputError(f"{path}: the name does not tell the format. Choose one with --to: {', '.join(FORMATS)}.") from None
+
+
+def write_samples(
+    samples: Iterable[Sample],
+    path: str | PathLike[str],
+    to: str | None = None,
+    references_path: str | PathLike[str] | None = None,
+    *,
+    lossy: bool = False,
+) -> int:
+    """Write samples to `path` and say how many there were.
+
+    COCO and dictionaries keep references in a second file, `references_path`. What a format cannot hold is an error
+    unless `lossy` says that it may go.
+    """
+    to = to or format_of(path)
+    count = 0
+
+    def counted() -> Iterator[Sample]:
+        nonlocal count
+        for count, sample in enumerate(samples, 1):
+            yield sample
+
+    if to in ONE_FILE:
+        if references_path is not None:
+            raise InputError(f"{to} keeps captions and references in one file; leave --references-output out.")
+        with replacing(path) as target:
+            ONE_FILE[to](counted(), target)
+        return count
+    if to not in TWO_FILES:
+        raise InputError(f"unknown format {to!r}; choose one of: {', '.join(FORMATS)}.")
+
+    write_captions, write_references = TWO_FILES[to]
+    with ExitStack() as stack:
+        target = stack.enter_context(replacing(path))
+        checked = list(_checked(counted(), to, keeps_references=references_path is not None, lossy=lossy))
+        write_captions((sample for sample in checked if sample.caption is not None), target)
+        if references_path is not None:
+            write_references(checked, stack.enter_context(replacing(references_path)))
+    return count
+
+
+def _checked(samples: Iterable[Sample], to: str, *, keeps_references: bool, lossy: bool) -> Iterator[Sample]:
+    ids: set[str] = set()
+    for sample in samples:
+        if sample.id in ids:
+            raise InputError(f"the id {sample.id!r} stands for several systems or languages; {to} can hold one. Split the file first.")
+        ids.add(sample.id)
+        if not lossy:
+            if sample.references and not keeps_references:
+                raise InputError(f"{to} keeps references in a second file: name it with --references-output (or allow --lossy).")
+            beyond = [name for name in _BEYOND_DICTIONARY if getattr(sample, name)] if to == "dictionary" else []
+            if beyond:
+                raise InputError(f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format or allow --lossy.")
+        yield sample

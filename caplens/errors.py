@@ -1,0 +1,16 @@
+"""The errors that caplens raises for people: each message says what is wrong, where, and what to do."""
+
+
+class CaplensError(Exception):
+    """Something the user can mend. The command prints the message and exits with status 2."""
+
+
+class InputError(CaplensError):
+    """A file or value that was handed in cannot be used."""
+
+
+class MissingExtraError(CaplensError):
+    """A feature needs an optional package or program that is not installed."""
+
+    def __init__(self, feature: str, needs: str, install: str) -> None:
+        super().__init__(f"{feature} needs {needs}, which is not installed. Install it with: {install}")

@@ -1,0 +1,76 @@
+"""What a metric is, and what it returns."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.data.sample import Sample
+from caplens.version import __version__
+
+Floats = NDArray[np.float64]
+Pool = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The result of one metric: a value for each sample (NaN where there is none), one for the corpus, and how it was made.
+
+    `statistics` holds a row of additive statistics for each sample, and `pool` turns their sums (along the last axis)
+    into corpus scores. Resampling thus needs no second scoring, also for metrics whose corpus score is not a mean.
+    """
+
+    values: Floats
+    corpus: float
+    signature: str
+    statistics: Floats
+    pool: Pool
+    by_language: dict[str, float] = field(default_factory=dict)
+
+
+def mean_pool(sums: Floats) -> Floats:
+    """The mean, from sums of (value, 1)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Floats = sums[..., 0] / sums[..., 1]
+    return mean
+
+
+def mean_statistics(values: Floats) -> Floats:
+    scored = ~np.isnan(values)
+    return np.stack([np.where(scored, values, 0.0), scored.astype(np.float64)], axis=1)
+
+
+class Collector(Protocol):
+    """Takes in samples batch by batch and keeps only what its metrics need. Metrics with equal keys share one."""
+
+    @property
+    def key(self) -> Hashable: ...
+
+    def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
+        """`rows` are the places of `samples` in the result."""
+        ...
+
+    def warnings(self) -> list[str]: ...
+
+
+class Metric(ABC):
+    """A score of captions. Options are set when it is made; a run collects samples and then computes."""
+
+    name: ClassVar[str]
+    requires: ClassVar[frozenset[str]] = frozenset({"caption"})
+    """What a sample must have to be scored: caption, references."""
+
+    @abstractmethod
+    def collector(self) -> Collector: ...
+
+    @abstractmethod
+    def compute(self, collected: Collector, size: int) -> Scores:
+        """The scores of `size` samples, those that the collector did not get being NaN."""
+
+
+def signature(name: str, **choices: object) -> str:
+    """`cider-d|tok:ptb|df:corpus|v:0.1.0`"""
+    return "|".join([name, *(f"{key}:{value}" for key, value in choices.items()), f"v:{__version__}"])

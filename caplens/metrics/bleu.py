@@ -1,0 +1,98 @@
+"""BLEU (Papineni et al. 2002) as the COCO caption evaluation computes it: closest reference length, no smoothing.
+
+The COCO code keeps quotients finite with two small numbers instead of special cases; they are kept, because they are
+what the score of a caption without a common 4-gram is made of.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from caplens.metrics.base import Floats
+from caplens.metrics.lexical import LexicalMetric
+from caplens.progress import track
+from caplens.text.corpus import Entries
+from caplens.text.ngrams import count_ngrams
+
+MAX_ORDER = 4
+_TINY, _SMALL = 1e-15, 1e-9
+_CHUNK_TOKENS = 2_000_000
+
+
+def bleu_statistics(entries: Entries) -> Floats:
+    """For each entry: matched n-grams (orders 1 to 4), candidate n-grams (likewise), candidate length, reference length."""
+    chunks = track(entries.chunks(_CHUNK_TOKENS), "bleu", len(entries), size=len)
+    return np.concatenate([_chunk_statistics(chunk) for chunk in chunks])
+
+
+def _chunk_statistics(chunk: Entries) -> Floats:
+    size = len(chunk)
+    entry_of = np.concatenate([np.arange(size), chunk.entry_of_reference()])
+    texts = chunk.candidates.followed_by(chunk.references)
+    lengths = chunk.candidates.lengths
+    statistics = np.empty((size, 2 * MAX_ORDER + 2))
+    for n in range(1, MAX_ORDER + 1):
+        grams = count_ngrams(texts, n, len(chunk.vocabulary))
+        split = np.searchsorted(grams.text, size)
+        pair = grams.pairs(entry_of[grams.text], slice(None))
+        # The most often that any one reference has the n-gram.
+        wanted, inverse = np.unique(pair[split:], return_inverse=True)
+        most = np.zeros(len(wanted), dtype=np.int64)
+        np.maximum.at(most, inverse, grams.count[split:])
+        place = np.minimum(np.searchsorted(wanted, pair[:split]), max(len(wanted) - 1, 0))
+        found = wanted[place] == pair[:split] if len(wanted) else np.zeros(split, dtype=bool)
+        matched = np.minimum(grams.count[:split], most[place]) * found if len(wanted) else np.zeros(split)
+        statistics[:, n - 1] = np.bincount(grams.text[:split], matched, size)
+        statistics[:, MAX_ORDER + n - 1] = np.maximum(lengths - n + 1, 0)
+    statistics[:, -2] = lengths
+    statistics[:, -1] = _closest_reference_length(chunk)
+    return statistics
+
+
+def _closest_reference_length(chunk: Entries) -> Floats:
+    """The reference length nearest to the candidate's, the shorter one of two that are equally near."""
+    entry = chunk.entry_of_reference()
+    lengths = chunk.references.lengths.astype(np.int64)
+    order = np.lexsort((lengths, np.abs(lengths - chunk.candidates.lengths[entry]), entry))
+    first = np.cumsum(chunk.reference_counts) - chunk.reference_counts
+    return lengths[order[first]].astype(np.float64)
+
+
+def bleu(statistics: Floats, order: int) -> Floats:
+    """BLEU of that order from (sums of) `bleu_statistics`, along the last axis."""
+    correct, guess = statistics[..., :order], statistics[..., MAX_ORDER : MAX_ORDER + order]
+    precision = np.prod((correct + _TINY) / (guess + _SMALL), axis=-1) ** (1 / order)
+    ratio = (statistics[..., -2] + _TINY) / (statistics[..., -1] + _SMALL)
+    penalty: Floats = precision * np.exp(np.minimum(0.0, 1 - 1 / ratio))
+    return penalty
+
+
+class _Bleu(LexicalMetric):
+    order: ClassVar[int]
+
+    def __init__(self, tokenizer: str | None = None, lang: str | None = None) -> None:
+        super().__init__(tokenizer, lang)
+        self.pool = lambda sums: bleu(sums, self.order)
+
+    def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
+        statistics = entries.remember("bleu", bleu_statistics)
+        return bleu(statistics, self.order), statistics
+
+    def choices(self) -> tuple[str, dict[str, Any]]:
+        return f"bleu{self.order}", {"len": "closest", "smooth": "none"}
+
+
+class Bleu1(_Bleu):
+    name, order = "bleu1", 1
+
+
+class Bleu2(_Bleu):
+    name, order = "bleu2", 2
+
+
+class Bleu3(_Bleu):
+    name, order = "bleu3", 3
+
+
+class Bleu4(_Bleu):
+    name, order = "bleu4", 4

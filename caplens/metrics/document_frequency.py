@@ -1,0 +1,115 @@
+"""Document frequencies for CIDEr that come from other captions than those being scored, such as COCO's."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from caplens.data.files import Place, Source, replacing
+from caplens.data.jsonl import broken_json
+from caplens.data.reading import read_references
+from caplens.errors import InputError
+from caplens.metrics.base import Floats
+from caplens.progress import track
+from caplens.text import Tokenizer
+from caplens.text.corpus import Ints, Vocabulary
+from caplens.text.ngrams import Keys, ngram_keys
+
+_MAX_ORDER = 4
+_SEPARATOR = " "
+
+InverseFrequency = Callable[[Keys], Floats]
+
+
+def inverse_frequency(keys: Keys, counts: Ints, documents: int) -> InverseFrequency:
+    """A function from keys to idf. Only n-grams that stand in two documents or more need to be in the sorted table."""
+    log_documents = np.log(float(documents))
+    log_counts = np.log(counts.astype(np.float64))
+
+    def idf(wanted: Keys) -> Floats:
+        if not len(keys):
+            return np.full(len(wanted), log_documents)
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        weights: Floats = log_documents - np.where(keys[place] == wanted, log_counts[place], 0.0)
+        return weights
+
+    return idf
+
+
+class DocumentFrequency:
+    """In how many of `documents` sets of references each n-gram (its tokens joined by spaces) stands."""
+
+    def __init__(self, documents: int, counts: dict[str, int], tokenizer: str, label: str | None = None) -> None:
+        self.documents, self.counts, self.tokenizer = documents, counts, tokenizer
+        digest = hashlib.sha256(json.dumps([documents, sorted(counts.items())]).encode()).hexdigest()
+        self.label = label or f"{documents}@{digest[:8]}"
+
+    @classmethod
+    def count(cls, references: Iterable[Sequence[str]], tokenizer: Tokenizer) -> "DocumentFrequency":
+        counts: Counter[str] = Counter()
+        documents = 0
+        for texts in references:
+            documents += 1
+            counts.update({gram for text in texts for gram in _grams(tokenizer(text))})
+        return cls(documents, dict(counts), tokenizer.name)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], tokenizer: Tokenizer) -> "DocumentFrequency":
+        """From a file that `save` wrote, or counted from any file of references."""
+        with Source(path) as source:
+            start = source.read(64)
+            if start[:1] == b"\x80":
+                raise InputError(
+                    f"{path}: this is a Python pickle, which can run code when it is opened, so caplens does not read it. Give the"
+                    " reference captions that it was counted from instead (for COCO, captions_val2014.json)."
+                )
+        if not start.lstrip().startswith(b'{"caplens_document_frequency"'):
+            references = read_references(path)
+            return cls.count(track(references.values(), "document frequencies", len(references)), tokenizer)
+        with Source(path) as source:
+            try:
+                document = json.loads(source.text())
+                made = cls(int(document["documents"]), dict(document["counts"]), str(document["tokenizer"]))
+            except json.JSONDecodeError as error:
+                raise broken_json(Place(Path(path), 1), error) from None
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(f"{path}: not a document-frequency file ({error!r}). Make it again with 'caplens df'.") from None
+        if made.tokenizer != tokenizer.name:
+            raise InputError(
+                f"{path}: counted with the tokenizer {made.tokenizer!r}, but the captions use {tokenizer.name!r}. Count it again with"
+                f" 'caplens df --tokenizer {tokenizer.name}'."
+            )
+        return made
+
+    def save(self, path: str | PathLike[str]) -> None:
+        document = {
+            "caplens_document_frequency": 1,
+            "documents": self.documents,
+            "tokenizer": self.tokenizer,
+            "counts": self.counts,
+        }
+        with replacing(path) as target:
+            target.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def idf(self, n: int, vocabulary: Vocabulary) -> InverseFrequency:
+        """log N - log max(1, df) for the n-grams of a vocabulary; a gram with a word outside it is never asked for."""
+        numbers, counts = [], []
+        for gram, count in self.counts.items():
+            words = gram.split(_SEPARATOR)
+            if len(words) == n and count > 1 and all(word in vocabulary for word in words):
+                numbers.extend(vocabulary[word] for word in words)
+                counts.append(count)
+        table = np.array(numbers, dtype=np.int32).reshape(-1, n)
+        keys = ngram_keys(table.reshape(-1), n, len(vocabulary))[::n]
+        order = np.argsort(keys)
+        return inverse_frequency(keys[order], np.array(counts, dtype=np.int64)[order], self.documents)
+
+
+def _grams(tokens: Sequence[str]) -> Iterable[str]:
+    for n in range(1, _MAX_ORDER + 1):
+        for start in range(len(tokens) - n + 1):
+            yield _SEPARATOR.join(tokens[start : start + n])

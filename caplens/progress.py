@@ -1,0 +1,51 @@
+"""Progress that any room may report and only the command shows.
+
+Library code wraps its long loops in `track`. Nothing is shown unless someone has installed a display with `shown_by`;
+the command installs a bar on the terminal.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+Advance = Callable[[int, float], None]
+"""Called with the number of items done and the amount of work done, in the unit of `total`."""
+Display = Callable[[str, float | None], AbstractContextManager[Advance]]
+"""Opens one bar: description and total amount of work (None when unknown)."""
+
+_display: ContextVar[Display | None] = ContextVar("caplens_progress", default=None)
+
+
+@contextmanager
+def shown_by(display: Display | None) -> Iterator[None]:
+    token = _display.set(display)
+    try:
+        yield
+    finally:
+        _display.reset(token)
+
+
+def track(
+    items: Iterable[T],
+    description: str,
+    total: float | None = None,
+    done: Callable[[], float] | None = None,
+    size: Callable[[T], int] = lambda _: 1,
+) -> Iterator[T]:
+    """Yield `items` while reporting them.
+
+    `done` tells how much of `total` is behind us where that is not the number of items (bytes of a file, say);
+    `size` tells how many things one item stands for.
+    """
+    display = _display.get()
+    if display is None:
+        yield from items
+        return
+    with display(description, total) as advance:
+        count = 0
+        for item in items:
+            yield item
+            count += size(item)
+            advance(count, done() if done else count)

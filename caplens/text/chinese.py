@@ -1,0 +1,21 @@
+"""Chinese words by jieba."""
+
+import logging
+from collections.abc import Iterable
+
+from caplens.text.libraries import require
+from caplens.text.segmenter import Segmenter
+
+
+class JiebaTokenizer(Segmenter):
+    name = "jieba"
+
+    def __init__(self, lang: str = "zh") -> None:
+        super().__init__(lang)
+        jieba = require("jieba", self.name, "cjk")
+        jieba.setLogLevel(logging.WARNING)
+        self._cut = jieba.Tokenizer().cut
+
+    def segment(self, text: str) -> Iterable[str]:
+        words: Iterable[str] = self._cut(text)
+        return words

@@ -1,0 +1,19 @@
+"""Japanese words by MeCab with the IPADIC dictionary, the pair that sacrebleu's `ja-mecab` uses."""
+
+from collections.abc import Iterable
+
+from caplens.text.libraries import require
+from caplens.text.segmenter import Segmenter
+
+
+class JapaneseTokenizer(Segmenter):
+    name = "ja-mecab"
+
+    def __init__(self, lang: str = "ja") -> None:
+        super().__init__(lang)
+        mecab = require("MeCab", self.name, "cjk")
+        dictionary = require("ipadic", self.name, "cjk")
+        self._tagger = mecab.Tagger(f"{dictionary.MECAB_ARGS} -Owakati")
+
+    def segment(self, text: str) -> Iterable[str]:
+        return str(self._tagger.parse(text)).split()

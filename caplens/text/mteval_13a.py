@@ -1,0 +1,16 @@
+"""The `13a` tokenizer of mteval, by sacrebleu: the usual one for BLEU in machine translation."""
+
+from caplens.text.libraries import require
+from caplens.text.normalize import fold
+from caplens.text.tokenizer import Tokenizer
+
+
+class Mteval13aTokenizer(Tokenizer):
+    name = "13a"
+
+    def __init__(self, lang: str = "en") -> None:
+        super().__init__(lang)
+        self._tokenize = require("sacrebleu.tokenizers.tokenizer_13a", self.name, "sacrebleu").Tokenizer13a()
+
+    def __call__(self, text: str) -> list[str]:
+        return self._tokenize(fold(text, self.lang)).split()

@@ -1,0 +1,18 @@
+"""What the word segmenters for languages without spaces have in common: fold, segment, drop punctuation."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+from caplens.text.normalize import fold, without_punctuation
+from caplens.text.tokenizer import Tokenizer
+
+
+class Segmenter(Tokenizer):
+    """A tokenizer around a library that finds words."""
+
+    @abstractmethod
+    def segment(self, text: str) -> Iterable[str]: ...
+
+    def __call__(self, text: str) -> list[str]:
+        words = (without_punctuation(word).split() for word in self.segment(fold(text, self.lang)))
+        return [part for word in words for part in word]

@@ -1,0 +1,18 @@
+"""Thai words by PyThaiNLP's newmm, a dictionary-based longest matching."""
+
+from collections.abc import Iterable
+
+from caplens.text.libraries import require
+from caplens.text.segmenter import Segmenter
+
+
+class ThaiTokenizer(Segmenter):
+    name = "newmm"
+
+    def __init__(self, lang: str = "th") -> None:
+        super().__init__(lang)
+        self._segment = require("pythainlp.tokenize", self.name, "cjk").word_tokenize
+
+    def segment(self, text: str) -> Iterable[str]:
+        words: Iterable[str] = self._segment(text, engine="newmm", keep_whitespace=False)
+        return words

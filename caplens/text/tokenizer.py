@@ -1,0 +1,66 @@
+"""What a tokenizer is, the registry of them, and which one a language gets unless told otherwise."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from itertools import chain
+from typing import ClassVar, NamedTuple
+
+from caplens.data.languages import base_language
+from caplens.errors import InputError
+
+
+class Tokenizer(ABC):
+    """Turns a caption into tokens. One object serves one language and may remember words it has seen."""
+
+    name: ClassVar[str]
+
+    def __init__(self, lang: str = "en") -> None:
+        self.lang = lang
+
+    @abstractmethod
+    def __call__(self, text: str) -> list[str]: ...
+
+    def counted(self, texts: Sequence[str]) -> tuple[list[str], list[int]]:
+        """All tokens of several texts in one list, and how many each text has."""
+        tokens = [self(text) for text in texts]
+        return list(chain.from_iterable(tokens)), [len(of_text) for of_text in tokens]
+
+
+class Entry(NamedTuple):
+    module: str
+    class_name: str
+    extra: str | None
+    summary: str
+
+
+TOKENIZERS = {
+    "ptb": Entry("ptb", "PTBTokenizer", None, "Penn Treebank as in the COCO evaluation, lower case, no punctuation (English)"),
+    "unicode": Entry(
+        "unicode", "UnicodeTokenizer", None, "Unicode words, single characters for scripts without spaces, no punctuation"
+    ),
+    "char": Entry("char", "CharTokenizer", None, "single characters of any script, no punctuation"),
+    "13a": Entry("mteval_13a", "Mteval13aTokenizer", "sacrebleu", "sacrebleu's 13a on lower-cased text, punctuation kept"),
+    "intl": Entry("mteval_intl", "MtevalIntlTokenizer", "sacrebleu", "sacrebleu's intl on lower-cased text, punctuation kept"),
+    "jieba": Entry("chinese", "JiebaTokenizer", "cjk", "Chinese words by jieba, no punctuation"),
+    "ja-mecab": Entry("japanese", "JapaneseTokenizer", "cjk", "Japanese words by MeCab with IPADIC, no punctuation"),
+    "ko-mecab": Entry("korean", "KoreanTokenizer", "cjk", "Korean morphemes by mecab-ko, no punctuation"),
+    "newmm": Entry("thai", "ThaiTokenizer", "cjk", "Thai words by PyThaiNLP's newmm, no punctuation"),
+}
+
+
+def default_tokenizer(lang: str | None) -> str:
+    """English gets the tokenizer of the COCO evaluation, every other language Unicode words. No language means English."""
+    return "ptb" if lang is None or base_language(lang) == "en" else "unicode"
+
+
+@cache
+def get_tokenizer(name: str, lang: str = "en") -> Tokenizer:
+    """The tokenizer called `name`, for captions in `lang`."""
+    try:
+        entry = TOKENIZERS[name]
+    except KeyError:
+        raise InputError(f"unknown tokenizer {name!r}; choose one of: {', '.join(TOKENIZERS)}.") from None
+    tokenizer: Tokenizer = getattr(import_module(f"caplens.text.{entry.module}"), entry.class_name)(lang)
+    return tokenizer
