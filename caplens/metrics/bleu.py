@@ -12,11 +12,11 @@ from caplens.metrics.base import Floats
 from caplens.metrics.lexical import LexicalMetric
 from caplens.progress import track
 from caplens.text.corpus import Entries
-from caplens.text.ngrams import count_ngrams
+from caplens.text.ngrams import NgramCounts, count_ngrams
 
 MAX_ORDER = 4
 _TINY, _SMALL = 1e-15, 1e-9
-_CHUNK_TOKENS = 2_000_000
+_CHUNK_TOKENS = 1_000_000
 
 
 def bleu_statistics(entries: Entries) -> Floats:
@@ -26,27 +26,28 @@ def bleu_statistics(entries: Entries) -> Floats:
 
 
 def _chunk_statistics(chunk: Entries) -> Floats:
-    size = len(chunk)
-    entry_of = np.concatenate([np.arange(size), chunk.entry_of_reference()])
-    texts = chunk.candidates.followed_by(chunk.references)
     lengths = chunk.candidates.lengths
-    statistics = np.empty((size, 2 * MAX_ORDER + 2))
+    statistics = np.empty((len(chunk), 2 * MAX_ORDER + 2))
     for n in range(1, MAX_ORDER + 1):
-        grams = count_ngrams(texts, n, len(chunk.vocabulary))
-        split = np.searchsorted(grams.text, size)
-        pair = grams.pairs(entry_of[grams.text], slice(None))
-        # The most often that any one reference has the n-gram.
-        wanted, inverse = np.unique(pair[split:], return_inverse=True)
-        most = np.zeros(len(wanted), dtype=np.int64)
-        np.maximum.at(most, inverse, grams.count[split:])
-        place = np.minimum(np.searchsorted(wanted, pair[:split]), max(len(wanted) - 1, 0))
-        found = wanted[place] == pair[:split] if len(wanted) else np.zeros(split, dtype=bool)
-        matched = np.minimum(grams.count[:split], most[place]) * found if len(wanted) else np.zeros(split)
-        statistics[:, n - 1] = np.bincount(grams.text[:split], matched, size)
+        statistics[:, n - 1] = _matches(chunk, count_ngrams(chunk, n))
         statistics[:, MAX_ORDER + n - 1] = np.maximum(lengths - n + 1, 0)
     statistics[:, -2] = lengths
     statistics[:, -1] = _closest_reference_length(chunk)
     return statistics
+
+
+def _matches(chunk: Entries, grams: NgramCounts) -> Floats:
+    """The n-grams of each candidate that a reference has too, each at most as often as the reference that has it most."""
+    candidates, references = grams.is_candidate, ~grams.is_candidate
+    wanted = grams.pair[references]
+    if not len(wanted):
+        return np.zeros(len(chunk))
+    first = np.flatnonzero(np.concatenate([[True], wanted[1:] != wanted[:-1]]))
+    wanted, most = wanted[first], np.maximum.reduceat(grams.count[references], first)
+    pair = grams.pair[candidates]
+    place = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)
+    matched = np.where(wanted[place] == pair, np.minimum(grams.count[candidates], most[place]), 0)
+    return np.bincount(grams.text[candidates], matched, len(chunk))
 
 
 def _closest_reference_length(chunk: Entries) -> Floats:
@@ -75,7 +76,7 @@ class _Bleu(LexicalMetric):
         self.pool = lambda sums: bleu(sums, self.order)
 
     def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
-        statistics = entries.remember("bleu", bleu_statistics)
+        statistics = entries.remember("bleu", lambda: bleu_statistics(entries))
         return bleu(statistics, self.order), statistics
 
     def choices(self) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,10 @@ counts at the reference's and takes off for a different length. As in the COCO e
 an entry's references, and length is counted in bigrams.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,66 +23,54 @@ from caplens.text.ngrams import Keys, NgramCounts, count_ngrams
 
 MAX_ORDER = 4
 SIGMA = 6.0
-_CHUNK_TOKENS = 1_000_000
-_KEPT_CHUNKS = 16
+_CHUNK_TOKENS = 250_000
+_KEPT_TOKENS = 4_000_000
 
 def cider(
     entries: Entries, frequency: DocumentFrequency | None = None, sigma: float | None = SIGMA, clip: bool = True
 ) -> Floats:
     """CIDEr of each entry; CIDEr-D with `sigma` and `clip`, the original with neither (equations 1 and 2 of the paper)."""
-    similarity = [np.zeros(len(entries)) for _ in range(MAX_ORDER)]
-    penalty = None if sigma is None else _length_penalty(entries, sigma)
-    for n in track(range(1, MAX_ORDER + 1), "cider", MAX_ORDER):
-        counted = _Counted(entries, n)
-        idf = _idf_of_corpus(counted, len(entries)) if frequency is None else frequency.idf(n, entries.vocabulary)
-        start = first_reference = 0
-        for chunk, grams in counted:
-            per_reference = _cosines(chunk, grams, idf, clip)
-            if penalty is not None:
-                per_reference *= penalty[first_reference : first_reference + len(per_reference)]
-            similarity[n - 1][start : start + len(chunk)] = np.bincount(
-                chunk.entry_of_reference(), per_reference, len(chunk)
-            )
-            start += len(chunk)
-            first_reference += len(per_reference)
-    return 10 * np.mean(similarity, axis=0) / entries.reference_counts
+    similarity = np.zeros(len(entries.references.lengths))
+    with ThreadPoolExecutor() as pool:
+        # A small corpus is counted once for each order, and its chunks in parallel. A large one is counted twice, so that
+        # only one chunk has to be in memory.
+        kept = list(entries.chunks(_CHUNK_TOKENS)) if len(entries.references.tokens) <= _KEPT_TOKENS else None
+        spread = map if kept is None else pool.map
+        for n in track(range(1, MAX_ORDER + 1), "cider", MAX_ORDER):
+            counted: Iterable[tuple[Entries, NgramCounts]]
+            if kept is None:
+                counted = _Counted(entries, n)
+            else:
+                counted = list(zip(kept, pool.map(partial(count_ngrams, n=n), kept), strict=True))
+            idf = _idf_of_corpus(counted, len(entries)) if frequency is None else frequency.idf(n, entries.vocabulary)
+            cosines = spread(lambda piece, idf=idf: _cosines(*piece, idf, clip), counted)
+            similarity += np.concatenate(list(cosines)) / MAX_ORDER
+    if sigma is not None:
+        similarity *= _length_penalty(entries, sigma)
+    return 10 * np.bincount(entries.entry_of_reference(), similarity, len(entries)) / entries.reference_counts
 
 
+@dataclass(frozen=True)
 class _Counted:
-    """The entries in chunks with their n-grams counted: kept where there are few chunks, counted anew where there are many."""
+    """Chunks with their n-grams, counted anew each time one iterates over them."""
 
-    def __init__(self, entries: Entries, n: int) -> None:
-        self._entries, self._n = entries, n
-        self._kept: list[tuple[Entries, NgramCounts]] = []
-        self._complete = False
+    entries: Entries
+    n: int
 
     def __iter__(self) -> Iterator[tuple[Entries, NgramCounts]]:
-        if self._complete:
-            yield from self._kept
-            return
-        count = 0
-        for count, chunk in enumerate(self._entries.chunks(_CHUNK_TOKENS), 1):
-            grams = count_ngrams(chunk.candidates.followed_by(chunk.references), self._n, len(chunk.vocabulary))
-            if count <= _KEPT_CHUNKS:
-                self._kept.append((chunk, grams))
-            else:
-                self._kept.clear()
-            yield chunk, grams
-        self._complete = count <= _KEPT_CHUNKS
+        return ((chunk, count_ngrams(chunk, self.n)) for chunk in self.entries.chunks(_CHUNK_TOKENS))
 
 
-def _idf_of_corpus(counted: _Counted, documents: int) -> InverseFrequency:
+def _idf_of_corpus(counted: Iterable[tuple[Entries, NgramCounts]], documents: int) -> InverseFrequency:
     """log N - log max(1, df), with document frequencies counted over the entries themselves."""
     keys, counts = [], []
     for chunk, grams in counted:
-        reference = slice(np.searchsorted(grams.text, len(chunk)), None)
-        entry = chunk.entry_of_reference()[grams.text[reference] - len(chunk)]
-        distinct = np.unique(grams.pairs(entry, reference))
+        document = grams.pair[~grams.is_candidate]
+        document = document[np.concatenate([[True], document[1:] != document[:-1]])] if len(document) else document
         keys.append(grams.keys)
-        counts.append(np.bincount(distinct % grams.stride, minlength=len(grams.keys)))
-    table_keys, table_counts = _summed(np.concatenate(keys), np.concatenate(counts)) if len(keys) > 1 else (keys[0], counts[0])
-    common = table_counts > 1
-    return inverse_frequency(table_keys[common], table_counts[common], documents)
+        counts.append(np.bincount(document // len(chunk), minlength=len(grams.keys)))
+    table, frequency = (keys[0], counts[0]) if len(keys) == 1 else _summed(np.concatenate(keys), np.concatenate(counts))
+    return inverse_frequency(table, frequency, documents)
 
 
 def _summed(keys: Keys, counts: Ints) -> tuple[Keys, Ints]:
@@ -94,20 +85,16 @@ def _cosines(chunk: Entries, grams: NgramCounts, idf: InverseFrequency, clip: bo
     size = len(chunk)
     weight = grams.count * idf(grams.keys)[grams.gram]
     norm = np.sqrt(np.bincount(grams.text, weight * weight, size + len(chunk.references.lengths)))
-    split = np.searchsorted(grams.text, size)
-    candidates, references = slice(split), slice(split, None)
-    entry = chunk.entry_of_reference()
-    reference = grams.text[references] - size
-    candidate_pair, candidate_weight = grams.pairs(grams.text[candidates], candidates), weight[candidates]
-    pair, reference_weight = grams.pairs(entry[reference], references), weight[references]
+    candidates, references = np.flatnonzero(grams.is_candidate), np.flatnonzero(~grams.is_candidate)
     shared = np.zeros(len(chunk.references.lengths))
-    if split:
-        place = np.minimum(np.searchsorted(candidate_pair, pair), split - 1)
-        both = candidate_pair[place] == pair
-        mine, theirs = candidate_weight[place[both]], reference_weight[both]
+    if len(candidates) and len(references):
+        known, wanted = grams.pair[candidates], grams.pair[references]
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        both = known[place] == wanted
+        mine, theirs = weight[candidates[place[both]]], weight[references[both]]
         product = (np.minimum(mine, theirs) if clip else mine) * theirs
-        shared = np.bincount(reference[both], product, len(shared))
-    scale = norm[:size][entry] * norm[size:]
+        shared += np.bincount(grams.text[references[both]] - size, product, len(shared))
+    scale = norm[:size][chunk.entry_of_reference()] * norm[size:]
     return np.divide(shared, scale, out=np.zeros_like(shared), where=scale != 0)
 
 

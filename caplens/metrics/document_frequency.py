@@ -26,15 +26,18 @@ InverseFrequency = Callable[[Keys], Floats]
 
 
 def inverse_frequency(keys: Keys, counts: Ints, documents: int) -> InverseFrequency:
-    """A function from keys to idf. Only n-grams that stand in two documents or more need to be in the sorted table."""
+    """A function from keys to log N - log max(1, df), given in how many of N documents each key stands."""
     log_documents = np.log(float(documents))
-    log_counts = np.log(counts.astype(np.float64))
+    # A key in one document or none weighs log N, so that most need not be looked up.
+    common = np.flatnonzero(counts > 1)
+    common = common[np.argsort(keys[common])]
+    known, log_counts = keys[common], np.log(counts[common].astype(np.float64))
 
     def idf(wanted: Keys) -> Floats:
-        if not len(keys):
+        if not len(known):
             return np.full(len(wanted), log_documents)
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        weights: Floats = log_documents - np.where(keys[place] == wanted, log_counts[place], 0.0)
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        weights: Floats = log_documents - np.where(known[place] == wanted, log_counts[place], 0.0)
         return weights
 
     return idf
@@ -100,13 +103,12 @@ class DocumentFrequency:
         numbers, counts = [], []
         for gram, count in self.counts.items():
             words = gram.split(_SEPARATOR)
-            if len(words) == n and count > 1 and all(word in vocabulary for word in words):
+            if len(words) == n and all(word in vocabulary for word in words):
                 numbers.extend(vocabulary[word] for word in words)
                 counts.append(count)
-        table = np.array(numbers, dtype=np.int32).reshape(-1, n)
-        keys = ngram_keys(table.reshape(-1), n, len(vocabulary))[::n]
-        order = np.argsort(keys)
-        return inverse_frequency(keys[order], np.array(counts, dtype=np.int64)[order], self.documents)
+        starts = np.arange(0, len(numbers), n)
+        keys = ngram_keys(np.array(numbers, dtype=np.int32), starts, n, len(vocabulary))
+        return inverse_frequency(keys, np.array(counts, dtype=np.int64), self.documents)
 
 
 def _grams(tokens: Sequence[str]) -> Iterable[str]:

@@ -6,6 +6,7 @@ Texts are turned into token numbers as they arrive and are not kept, so that a m
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from caplens.text.tokenizer import Tokenizer
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 
 
 class Vocabulary(dict[str, int]):
@@ -51,13 +53,14 @@ class Entries:
     references: Ragged
     reference_counts: NDArray[np.int32]
     vocabulary: Vocabulary
-    _remembered: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    _remembered: dict[str, Any] = field(default_factory=dict)
 
-    def remember(self, what: str, compute: Callable[["Entries"], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """What several metrics derive from the same entries is computed once."""
+    def remember(self, what: str, compute: Callable[[], T]) -> T:
+        """What several computations need of the same entries is made once."""
         if what not in self._remembered:
-            self._remembered[what] = compute(self)
-        return self._remembered[what]
+            self._remembered[what] = compute()
+        made: T = self._remembered[what]
+        return made
 
     def __len__(self) -> int:
         return len(self.candidates.lengths)

@@ -1,11 +1,11 @@
-"""Counting the n-grams of many texts at once, without a Python loop over them."""
+"""Counting the n-grams of many entries at once: one sort for each order, and no Python loop over n-grams."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.text.corpus import Ints, Ragged
+from caplens.text.corpus import Entries, Ints
 
 Keys = NDArray[np.uint64]
 _HASH_BASE = np.uint64(0x9E3779B97F4A7C15)
@@ -13,47 +13,110 @@ _HASH_BASE = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class NgramCounts:
-    """How often each n-gram stands in each text, ordered by text and then by gram.
+    """How often each n-gram stands in each text of some entries, ordered by gram, then by text.
 
-    `gram` indexes `keys`, the distinct n-grams in ascending order of their 64-bit key.
+    Texts are numbered with the candidates first, then the references; `entry` is the entry of the text. Grams are
+    numbered 0, 1, …, and `keys` tells them apart also across several calls.
     """
 
-    text: Ints
     gram: Ints
+    text: Ints
     count: Ints
     keys: Keys
-
-    @property
-    def stride(self) -> int:
-        return max(len(self.keys), 1)
-
-    def pairs(self, owner: Ints, which: slice) -> Ints:
-        """(owner, gram) as one number, for the counts in `which`, whose texts belong to `owner`."""
-        return owner * self.stride + self.gram[which]
+    is_candidate: NDArray[np.bool_]
+    pair: Ints
+    """(gram, entry) as one number; ascending among the candidates, and among the references."""
 
 
-def ngram_keys(tokens: NDArray[np.int32], n: int, vocabulary_size: int) -> Keys:
-    """A key for the n tokens from each position on.
+def count_ngrams(entries: Entries, n: int) -> NgramCounts:
+    """Count the n-grams of order 1 to 4 in every candidate and reference of `entries`."""
+    texts = entries.candidates.followed_by(entries.references)
+    text_at = np.repeat(np.arange(len(texts.lengths), dtype=np.int32), texts.lengths)
+    order, gram = _windows(entries, texts.tokens, n)
+    inside = (text_at[: len(order)] == text_at[n - 1 :])[order]
+    place, gram = order[inside], gram[inside]
+    text = text_at[place]
 
-    Token numbers are read as digits, so that equal keys mean equal n-grams as long as the vocabulary is small enough
-    for n digits to fit into 64 bits (65,536 words for n = 4). Beyond that the key is a hash whose chance of a single
-    clash among ten million n-grams is about one in a million.
+    first = _run_starts(gram, text)
+    count = np.diff(first, append=len(gram))
+    gram, text, place = gram[first], text[first], place[first]
+    # Windows across two texts had numbers too; close the gaps they leave.
+    starts = _run_starts(gram)
+    gram = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(gram)))
+    keys = ngram_keys(texts.tokens, place[starts], n, len(entries.vocabulary))
+    entry_of_text = np.concatenate([np.arange(len(entries)), entries.entry_of_reference()])
+    return NgramCounts(gram, text, count, keys, text < len(entries), gram * len(entries) + entry_of_text[text])
+
+
+def ngram_keys(tokens: NDArray[np.int32], starts: Ints, n: int, vocabulary_size: int) -> Keys:
+    """A 64-bit key for the n tokens from each start on.
+
+    Token numbers are read as digits, so that equal keys mean equal n-grams as long as n digits fit into 64 bits (a
+    vocabulary of 65,536 for n = 4). Beyond that the key is a hash: among a hundred million n-grams the chance that any two
+    share one is below one in a thousand.
     """
     base = np.uint64(vocabulary_size) if vocabulary_size**n <= 2**64 else _HASH_BASE
-    digits = tokens.astype(np.uint64)
-    keys = np.zeros(max(len(tokens) - n + 1, 0), dtype=np.uint64)
+    keys = np.zeros(len(starts), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for shift in range(n):
             keys *= base
-            keys += digits[shift : shift + len(keys)]
+            keys += tokens[starts + shift].astype(np.uint64)
     return keys
 
 
-def count_ngrams(texts: Ragged, n: int, vocabulary_size: int) -> NgramCounts:
-    text = np.repeat(np.arange(len(texts.lengths)), texts.lengths)
-    keys = ngram_keys(texts.tokens, n, vocabulary_size)
-    inside = text[: len(keys)] == text[n - 1 :]
-    distinct, gram = np.unique(keys[inside], return_inverse=True)
-    pair, count = np.unique(text[: len(keys)][inside] * max(len(distinct), 1) + gram, return_counts=True)
-    text, gram = np.divmod(pair, max(len(distinct), 1))
-    return NgramCounts(text, gram, count, distinct)
+def _windows(entries: Entries, tokens: NDArray[np.int32], n: int) -> tuple[Ints, Ints]:
+    """The places in `tokens` where n tokens start, ordered by those tokens, and their number in that order.
+
+    Numbers grow with the tokens and are equal where they are equal. Windows that run from one text into the next are
+    included.
+    """
+    places = max(len(tokens) - n + 1, 0)
+    if n == 1:
+        codes = tokens.astype(np.uint64)
+    else:
+        head = _numbers(entries, tokens, min(n - 1, 2))
+        tail = head if n != 3 else _numbers(entries, tokens, 1)
+        shift = n // 2 if n != 3 else 2
+        codes = head[:places] * np.uint64(len(tokens)) + tail[shift : shift + places]
+    order, number = _ordered(codes)
+    if n <= 2:
+        entries.remember(f"{n}-gram numbers", lambda: _scattered(order, number))
+    return order, number
+
+
+def _numbers(entries: Entries, tokens: NDArray[np.int32], n: int) -> Keys:
+    """The number of the n tokens from each place on; those of orders 1 and 2 are what higher orders are made of."""
+    return entries.remember(f"{n}-gram numbers", lambda: _scattered(*_windows(entries, tokens, n)))
+
+
+def _ordered(codes: Keys) -> tuple[Ints, Ints]:
+    """The places ordered by code, then by place; and the distinct codes numbered, in that order."""
+    bits = len(codes).bit_length()
+    if len(codes) and int(codes.max()).bit_length() + bits <= 64:
+        # Sorting (code, place) as one number is several times as fast as sorting places by code.
+        packed = (codes << np.uint64(bits)) | np.arange(len(codes), dtype=np.uint64)
+        packed.sort()
+        order = (packed & np.uint64((1 << bits) - 1)).astype(np.int64)
+        packed >>= np.uint64(bits)
+    else:
+        order = np.argsort(codes, kind="stable")
+        packed = codes[order]
+    number = np.zeros(len(codes), dtype=np.int64)
+    np.cumsum(packed[1:] != packed[:-1], out=number[1:])
+    return order, number
+
+
+def _scattered(order: Ints, number: Ints) -> Keys:
+    """The number at each place."""
+    numbers = np.empty(len(order), dtype=np.uint64)
+    numbers[order] = number
+    return numbers
+
+
+def _run_starts(*columns: Ints) -> Ints:
+    """Where a new combination of values begins."""
+    change = np.zeros(len(columns[0]), dtype=bool)
+    change[:1] = True
+    for column in columns:
+        change[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(change)

@@ -13,8 +13,8 @@ shifts every later caption by one, and a caption's last word can change with the
 
 import re
 import unicodedata
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Sequence
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from caplens.text.tokenizer import Tokenizer
@@ -112,6 +112,7 @@ def _rule(token: str, behind: str = "", spell: Callable[[str], str] = _plain, gi
     return _Rule(re.compile(rf"({token})(?=({behind}))", re.IGNORECASE), spell, give_back)
 
 
+_TWO_WORDS = frozenset({"cannot", "gonna", "gotta", "lemme", "gimme", "wanna"})
 _RULES = [
     _rule(rf"cannot|{_APOS}twas", give_back=3),
     _rule(rf"{_APOS}tis|gonna|gotta|lemme|gimme|wanna", give_back=2),
@@ -179,9 +180,12 @@ _RULES = [
 ]
 
 
-# What may make a token depend on more than the run of visible characters it stands in.
+# What may make a token depend on more than the run of visible characters it stands in: a tag, a number in parts, spaced
+# dots, an abbreviation before a number, a single letter with a period before a capital. (It starts with the one
+# character that is looked for, because that is what the regular expression engine scans for fastest.)
+_SEPARATOR = "\0"
 _CROSSES_SPACE = re.compile(
-    r"<[a-zA-Z!?/]|[\d)]\s\(?\d|\.\s\.|\b(?:[a-zA-Z]\.\s+[A-Z]|(?:ca|figs?|prop|nos?|art|bldg|pp|op)\.\s\d)", re.IGNORECASE
+    r"[\0<).\d](?:(?<=\0)|(?<=<)[a-zA-Z!?/]|(?<=[)\d])\s\(?\d|(?<=\.)\s[.\d]|(?<=\b[a-zA-Z]\.)\s+[A-Z<])"
 )
 
 
@@ -205,6 +209,11 @@ def lex(text: str) -> list[str]:
     return [token for token in tokens if token]
 
 
+# Runs whose tokens are plain to see: a word of ASCII letters, perhaps hyphenated, perhaps with a mark behind it.
+_PLAIN = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*)[.,;!?]?")
+_KEEPS_PERIOD = re.compile(rf"{_ABBREVIATION}|{_TITLE}|{_BEFORE_NUMBER}|vs\.", re.IGNORECASE)
+
+
 class _TokensOfRun(dict[str, tuple[str, ...]]):
     """Run of visible characters -> its tokens without punctuation. Captions repeat words, so each is lexed once."""
 
@@ -213,7 +222,14 @@ class _TokensOfRun(dict[str, tuple[str, ...]]):
     def __missing__(self, run: str) -> tuple[str, ...]:
         if len(self) >= self._LIMIT:
             self.clear()
-        tokens = self[run] = tuple(token for token in lex(run) if token not in PUNCTUATION)
+        plain = _PLAIN.fullmatch(run)
+        if run == _SEPARATOR:
+            tokens: tuple[str, ...] = (run,)
+        elif plain and plain[1].lower() not in _TWO_WORDS and not _KEEPS_PERIOD.match(run):
+            tokens = (plain[1].lower(),)
+        else:
+            tokens = tuple(token for token in lex(run) if token not in PUNCTUATION)
+        self[run] = tokens
         return tokens
 
 
@@ -229,4 +245,27 @@ class PTBTokenizer(Tokenizer):
     def __call__(self, text: str) -> list[str]:
         if _CROSSES_SPACE.search(text):
             return [token for token in lex(text) if token not in PUNCTUATION]
+        return self._tokens_of_runs(text)
+
+    def counted(self, texts: Sequence[str]) -> tuple[list[str], list[int]]:
+        tokens: list[str] = []
+        counts: list[int] = []
+        for crossing, group in groupby(texts, lambda text: _CROSSES_SPACE.search(text) is not None):
+            found, found_counts = super().counted(list(group)) if crossing else self._counted_runs(list(group))
+            tokens += found
+            counts += found_counts
+        return tokens, counts
+
+    def _counted_runs(self, texts: list[str]) -> tuple[list[str], list[int]]:
+        """Many texts in one go, which spares most of the time that Python takes for each of them."""
+        tokens = self._tokens_of_runs(f" {_SEPARATOR} ".join(texts))
+        tokens.append(_SEPARATOR)
+        counts, start = [], 0
+        for _ in texts:
+            stop = tokens.index(_SEPARATOR, start)
+            counts.append(stop - start)
+            start = stop + 1
+        return [token for token in tokens if token != _SEPARATOR], counts
+
+    def _tokens_of_runs(self, text: str) -> list[str]:
         return list(chain.from_iterable(map(self._tokens_of.__getitem__, text.split())))
