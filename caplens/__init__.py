@@ -1,0 +1,12 @@
+"""caplens: how good image captions are, in any language, and how far such a measure can be trusted."""
+
+from caplens.api import bench, compare, score
+from caplens.data import Sample, SampleFile, read_references
+from caplens.errors import CaplensError, InputError, MissingExtraError
+from caplens.metrics import Results
+from caplens.version import __version__
+
+__all__ = [
+    "CaplensError", "InputError", "MissingExtraError", "Results", "Sample", "SampleFile", "__version__", "bench", "compare",
+    "read_references", "score",
+]

@@ -20,7 +20,8 @@ class Scores:
     """The result of one metric: a value for each sample (NaN where there is none), one for the corpus, and how it was made.
 
     `statistics` holds a row of additive statistics for each sample, and `pool` turns their sums (along the last axis)
-    into corpus scores. Resampling thus needs no second scoring, also for metrics whose corpus score is not a mean.
+    into corpus scores. Resampling thus needs no second scoring, also for metrics whose corpus score is not a mean. Where
+    `corpus_is_pooled` is false they only give the mean of the values, and `corpus` was made in another way (METEOR).
     """
 
     values: Floats
@@ -29,6 +30,7 @@ class Scores:
     statistics: Floats
     pool: Pool
     by_language: dict[str, float] = field(default_factory=dict)
+    corpus_is_pooled: bool = True
 
 
 def mean_pool(sums: Floats) -> Floats:

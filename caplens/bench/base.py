@@ -1,0 +1,200 @@
+"""What a benchmark of human ratings is, and how a metric is held against it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from caplens.data.files import Source
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.metrics.base import Metric
+from caplens.metrics.results import number
+from caplens.metrics.scoring import run
+from caplens.progress import track
+from caplens.stats import bootstrap, bootstrapped_difference, get_coefficient, holm, interval
+from caplens.stats.arrays import Floats
+from caplens.version import __version__
+
+UNIT = 100
+"""Coefficients are reported times 100, as papers print them."""
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Samples with one human value each; rows that share a group are about the same image."""
+
+    samples: list[Sample]
+    human: Floats
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def groups(self) -> list[str]:
+        return [sample.group for sample in self.samples]
+
+
+class Published(NamedTuple):
+    """What papers report: coefficient -> metric -> value, for one protocol."""
+
+    source: str
+    protocol: str
+    values: dict[str, dict[str, float]]
+
+
+class Benchmark(ABC):
+    """Human judgements of captions, read from the data set's own files under a named protocol."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    protocols: ClassVar[dict[str, str]]
+    """Name -> what it does; the first is the one papers use."""
+    coefficients: ClassVar[tuple[str, ...]]
+    published: ClassVar[Published]
+
+    @abstractmethod
+    def load(self, data: Path, protocol: str) -> Judgements: ...
+
+
+class Estimate(NamedTuple):
+    value: float
+    low: float
+    high: float
+    published: float | None
+
+
+class Contrast(NamedTuple):
+    """How far apart two metrics are in a coefficient; `p` is corrected for all the pairs of metrics compared."""
+
+    coefficient: str
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass
+class BenchResults:
+    """How well each metric agrees with people."""
+
+    benchmark: str
+    protocol: str
+    source: str
+    results: dict[str, dict[str, Estimate]]
+    contrasts: list[Contrast]
+    signatures: dict[str, str]
+    rows: int
+    images: int
+    failed: int
+    warnings: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `caplens bench`."""
+        return {
+            "caplens": __version__,
+            "benchmark": self.benchmark,
+            "protocol": self.protocol,
+            "unit": f"x{UNIT}",
+            "results": {
+                metric: {name: {key: _or_null(value) for key, value in estimate._asdict().items()} for name, estimate in found.items()}
+                for metric, found in self.results.items()
+            },
+            "contrasts": [contrast._asdict() for contrast in self.contrasts],
+            "signatures": self.signatures,
+            "published": self.source,
+            "counts": {"rows": self.rows, "images": self.images, "failed": self.failed},
+            "warnings": self.warnings,
+        }
+
+
+def _or_null(value: float | None) -> float | None:
+    return None if value is None else number(value)
+
+
+def evaluate(
+    benchmark: Benchmark,
+    data: str | PathLike[str],
+    metrics: Sequence[Metric],
+    protocol: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> BenchResults:
+    """Score the benchmark's captions and correlate with people, with intervals by bootstrap over images."""
+    protocol = protocol or next(iter(benchmark.protocols))
+    if protocol not in benchmark.protocols:
+        raise InputError(f"{benchmark.name} has no protocol {protocol!r}; choose from: {', '.join(benchmark.protocols)}.")
+    if not Path(data).is_dir():
+        raise InputError(f"{data}: there is no such folder; give the folder of the data set with --data.")
+    judgements = benchmark.load(Path(data), protocol)
+    scores = run(track(judgements.samples, f"scoring {benchmark.name}", len(judgements.samples)), metrics)
+    scored = ~np.any([np.isnan(found.values) for found in scores.metrics.values()], axis=0)
+    human = judgements.human[scored]
+    groups = [group for group, kept in zip(judgements.groups, scored, strict=True) if kept]
+
+    results: dict[str, dict[str, Estimate]] = {metric: {} for metric in scores.metrics}
+    contrasts = []
+    for name in benchmark.coefficients:
+        coefficient = get_coefficient(name)
+        published = benchmark.published.values.get(name, {}) if protocol == benchmark.published.protocol else {}
+        drawn: dict[str, Floats] = {}
+        for metric, found in track(scores.metrics.items(), f"resampling {name}", len(scores.metrics)):
+            values = found.values[scored]
+            drawn[metric] = bootstrap(coefficient, values, human, groups, resamples, seed) * UNIT
+            results[metric][name] = Estimate(coefficient(values, human) * UNIT, *interval(drawn[metric]), published.get(metric))
+        contrasts += _contrasts(name, {metric: of[name].value for metric, of in results.items()}, drawn)
+
+    return BenchResults(
+        benchmark=benchmark.name,
+        protocol=protocol,
+        source=benchmark.published.source,
+        results=results,
+        contrasts=contrasts,
+        signatures={metric: found.signature for metric, found in scores.metrics.items()},
+        rows=int(scored.sum()),
+        images=len(set(groups)),
+        failed=int((~scored).sum()),
+        warnings=[*judgements.warnings, *scores.warnings],
+    )
+
+
+def _contrasts(coefficient: str, values: dict[str, float], drawn: dict[str, Floats]) -> list[Contrast]:
+    """Every two metrics, on the same resamples of images."""
+    pairs = list(combinations(values, 2))
+    found = [bootstrapped_difference(values[a] - values[b], drawn[a] - drawn[b]) for a, b in pairs]
+    corrected = holm([difference.p for difference in found])
+    return [
+        Contrast(coefficient, a, b, difference.value, difference.low, difference.high, float(p))
+        for (a, b), difference, p in zip(pairs, found, corrected, strict=True)
+    ]
+
+
+_PACKED = ("", ".gz", ".xz", ".bz2")
+
+
+def find_file(folder: Path, names: Sequence[str], what: str, where: str) -> Path:
+    """The first of `names` that is there, packed or not; else an error that says what is missing and where people get it."""
+    for name in names:
+        for suffix in _PACKED:
+            if (folder / f"{name}{suffix}").is_file():
+                return folder / f"{name}{suffix}"
+    raise InputError(f"{folder}: {what} is missing. Put {' or '.join(names)} (packed or not) there. {where}")
+
+
+def read_fields(path: Path, count: int) -> list[list[str]]:
+    """The tab-separated fields of each line of a file whose lines all have `count` of them."""
+    rows = []
+    with Source(path) as source:
+        for line_number, line in source.lines():
+            fields = line.rstrip("\r\n").split("\t")
+            if fields == [""]:
+                continue
+            if len(fields) != count:
+                raise InputError(f"{path}, line {line_number}: {len(fields)} tab-separated fields where {count} are expected.")
+            rows.append(fields)
+    return rows

@@ -1,0 +1,48 @@
+"""The files of Flickr8k (Hodosh, Young and Hockenmaier 2013) that both of its benchmarks read."""
+
+from pathlib import Path
+
+from caplens.bench.base import find_file, read_fields
+from caplens.errors import InputError
+
+WHERE = "They come with the Flickr8k text archive (Flickr8k_text.zip) from the authors of the data set."
+_CAPTIONS = ("Flickr8k.token.txt", "captions/en.tsv")
+
+
+def read_captions(folder: Path) -> dict[str, dict[str, str]]:
+    """Photo -> number of the caption -> caption. Lines are `photo#number<TAB>caption`, or `photo<TAB>number<TAB>caption`."""
+    path = find_file(folder, _CAPTIONS, "the file of captions", WHERE)
+    captions: dict[str, dict[str, str]] = {}
+    if path.name.startswith("Flickr8k.token"):
+        rows = [[*split_caption_id(name, path), caption] for name, caption in read_fields(path, 2)]
+    else:
+        rows = read_fields(path, 3)
+    for photo, number, caption in rows:
+        captions.setdefault(photo, {})[number] = caption
+    return captions
+
+
+def split_caption_id(identifier: str, path: Path) -> tuple[str, str]:
+    photo, mark, number = identifier.partition("#")
+    if not mark:
+        raise InputError(f"{path}: {identifier!r} is not a caption id such as 'photo.jpg#2'.")
+    return photo, number
+
+
+def caption_of(identifier: str, captions: dict[str, dict[str, str]], path: Path) -> str:
+    photo, number = split_caption_id(identifier, path)
+    try:
+        return captions[photo][number]
+    except KeyError:
+        raise InputError(f"{path}: the caption {identifier!r} is not in the file of captions; both must be of the same data set.") from None
+
+
+def references_of(photo: str, captions: dict[str, dict[str, str]], path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(captions[photo].values())
+    except KeyError:
+        raise InputError(f"{path}: the photo {photo!r} is not in the file of captions; both must be of the same data set.") from None
+
+
+def count_warning(found: int, published: int, what: str) -> list[str]:
+    return [] if found == published else [f"{found:,} {what} where the published data set has {published:,}."]

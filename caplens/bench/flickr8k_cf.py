@@ -1,0 +1,62 @@
+"""Flickr8k-CF: 47,830 pairs of a photo and a caption, each judged right or wrong by three or more workers (Hodosh et al. 2013).
+
+The human value is the share of those who said yes. Where one of a photo's own captions is among those judged for it, that
+caption is no reference of this photo, in any of its rows.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from caplens.bench.base import Benchmark, Judgements, Published, find_file, read_fields
+from caplens.bench.flickr8k import WHERE, caption_of, count_warning, read_captions, references_of
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+
+class Flickr8kCF(Benchmark):
+    name = "flickr8k-cf"
+    summary = "yes/no judgements of 47,830 pairs of photo and caption"
+    protocols = {
+        "mean": "the share of workers who said yes (what papers report)",
+        "expanded": "each worker's yes (1) or no (0) is a data point",
+        "median": "1 where more said yes than no, 0 where fewer did, else 0.5",
+    }
+    coefficients = ("tau-b", "tau-c")
+    published = Published(
+        "Sarto et al. 2023 (PAC-S), table 1",
+        "mean",
+        {
+            "tau-b": {"bleu1": 17.9, "bleu4": 16.9, "rouge-l": 19.9, "meteor": 22.2, "cider": 24.6, "spice": 24.4},
+            "tau-c": {"bleu1": 9.3, "bleu4": 8.7, "rouge-l": 10.3, "meteor": 11.5, "cider": 12.7, "spice": 12.0},
+        },
+    )
+
+    def load(self, data: Path, protocol: str) -> Judgements:
+        captions = read_captions(data)
+        path = find_file(data, ["CrowdFlowerAnnotations.txt"], "the file of workers' judgements", WHERE)
+        rows = read_fields(path, 5)
+        judged: dict[str, set[str]] = {}
+        for photo, caption_id, *_ in rows:
+            judged.setdefault(photo, set()).add(caption_of(caption_id, captions, path))
+        samples, human = [], []
+        for line, (photo, caption_id, share, yes, no) in enumerate(rows, 1):
+            caption = caption_of(caption_id, captions, path)
+            references = tuple(text for text in references_of(photo, captions, path) if text not in judged[photo])
+            try:
+                points = _points(protocol, float(share), int(yes), int(no))
+            except ValueError:
+                raise InputError(f"{path}, line {line}: {[share, yes, no]} are not a share and two counts of votes.") from None
+            for point, value in enumerate(points):
+                samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))
+                human.append(value)
+        return Judgements(samples, np.array(human), count_warning(len(rows), 47830, "rows of workers' judgements"))
+
+
+def _points(protocol: str, share: float, yes: int, no: int) -> list[float]:
+    match protocol:
+        case "expanded":
+            return [1.0] * yes + [0.0] * no
+        case "median":
+            return [float(np.sign(yes - no) + 1) / 2]
+    return [share]

@@ -1,0 +1,26 @@
+"""Correlations, intervals, significance and agreement: arrays in, numbers out."""
+
+from caplens.stats.agreement import fleiss_kappa, krippendorff_alpha
+from caplens.stats.bootstrap import bootstrap, bootstrap_pooled, interval
+from caplens.stats.correlation import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, Coefficient, get_coefficient
+from caplens.stats.pairwise import PairwiseAccuracy, pairwise_accuracy, tie_calibrated_accuracy
+from caplens.stats.significance import (
+    Difference,
+    benjamini_hochberg,
+    bonferroni,
+    bootstrap_metrics,
+    bootstrap_systems,
+    bootstrapped_difference,
+    holm,
+    permute_metrics,
+    permute_systems,
+    williams,
+)
+from caplens.stats.systems import input_level, soft_pairwise_accuracy, system_level
+
+__all__ = [
+    "COEFFICIENTS", "PEARSON", "SPEARMAN", "TAU_B", "TAU_C", "Coefficient", "Difference", "PairwiseAccuracy",
+    "benjamini_hochberg", "bonferroni", "bootstrap", "bootstrap_metrics", "bootstrap_pooled", "bootstrap_systems", "bootstrapped_difference",
+    "fleiss_kappa", "get_coefficient", "holm", "input_level", "interval", "krippendorff_alpha", "pairwise_accuracy",
+    "permute_metrics", "permute_systems", "soft_pairwise_accuracy", "system_level", "tie_calibrated_accuracy", "williams",
+]

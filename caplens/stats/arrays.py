@@ -1,0 +1,49 @@
+"""Checks and small conversions that every statistic starts with."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caplens.errors import InputError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Groups = Sequence[object] | NDArray[np.generic] | None
+
+
+def paired(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Two vectors of equal length without gaps."""
+    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise InputError(f"two vectors of one length are needed, not shapes {first.shape} and {second.shape}.")
+    if np.isnan(first).any() or np.isnan(second).any():
+        raise InputError("there are gaps (NaN) in the data; leave those rows out on both sides.")
+    return first, second
+
+
+def matrices(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Two tables of systems by inputs of one shape, without gaps."""
+    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if first.ndim != 2 or first.shape != second.shape:
+        raise InputError(f"two tables (systems by inputs) of one shape are needed, not {first.shape} and {second.shape}.")
+    if np.isnan(first).any() or np.isnan(second).any():
+        raise InputError("there are gaps (NaN) in the data; leave those inputs out for every system.")
+    return first, second
+
+
+def group_numbers(groups: Groups, size: int) -> tuple[Ints, int]:
+    """Group of each row as 0, 1, …, and how many there are; without groups each row is its own."""
+    if groups is None:
+        return np.arange(size), size
+    if len(groups) != size:
+        raise InputError(f"there are {len(groups)} groups for {size} rows; give one a row.")
+    numbers: dict[object, int] = {}
+    found = np.array([numbers.setdefault(group, len(numbers)) for group in groups], dtype=np.int64)
+    return found, len(numbers)
+
+
+def dense_ranks(values: Floats) -> tuple[Ints, int]:
+    """Each value's place among the distinct values, and how many are distinct."""
+    distinct, ranks = np.unique(values, return_inverse=True)
+    return ranks, len(distinct)

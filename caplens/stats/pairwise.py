@@ -1,0 +1,78 @@
+"""Pairwise accuracy with tie calibration (Deutsch, Foster and Freitag 2023, "Ties Matter").
+
+People often cannot tell two captions apart; a metric hardly ever gives two captions the same score. So a metric is allowed to
+call two captions equal when their scores differ by at most epsilon, and the epsilon that serves it best is found.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caplens.errors import InputError
+from caplens.stats.arrays import Floats, Groups, group_numbers, paired
+
+
+class PairwiseAccuracy(NamedTuple):
+    accuracy: float
+    epsilon: float
+    pairs: int
+    human_ties: int
+
+
+class _Pairs(NamedTuple):
+    gap: Floats
+    agrees: np.ndarray
+    human_tie: np.ndarray
+    weight: Floats
+
+
+def pairwise_accuracy(metric: ArrayLike, human: ArrayLike, groups: Groups = None, epsilon: float = 0.0) -> PairwiseAccuracy:
+    """The share of pairs within a group (an image) that metric and people order alike, ties included, at a given epsilon.
+
+    Each group counts the same, however many pairs it has. Groups without a pair are left out.
+    """
+    pairs = _pairs(metric, human, groups)
+    metric_tie = pairs.gap <= epsilon
+    right = np.where(metric_tie, pairs.human_tie, pairs.agrees)
+    return PairwiseAccuracy(float((right * pairs.weight).sum()), epsilon, len(right), int(pairs.human_tie.sum()))
+
+
+def tie_calibrated_accuracy(metric: ArrayLike, human: ArrayLike, groups: Groups = None) -> PairwiseAccuracy:
+    """The best `pairwise_accuracy` over all epsilons, and the smallest epsilon that reaches it."""
+    pairs = _pairs(metric, human, groups)
+    order = np.argsort(pairs.gap, kind="stable")
+    gap = pairs.gap[order]
+    # Moving epsilon past a pair turns it into a tie: it gains where people saw a tie, and loses where the order was right.
+    change = ((pairs.human_tie[order] - pairs.agrees[order].astype(np.float64)) * pairs.weight[order]).cumsum()
+    last_of_gap = np.concatenate([gap[1:] != gap[:-1], [True]])
+    strict = float((pairs.agrees * pairs.weight).sum())
+    epsilons = gap[last_of_gap]
+    accuracies = strict + change[last_of_gap]
+    if epsilons[0] > 0:
+        epsilons, accuracies = np.concatenate([[0.0], epsilons]), np.concatenate([[strict], accuracies])
+    best = int(np.flatnonzero(accuracies >= accuracies.max() - 1e-12)[0])
+    return PairwiseAccuracy(float(accuracies[best]), float(epsilons[best]), len(gap), int(pairs.human_tie.sum()))
+
+
+def _pairs(metric: ArrayLike, human: ArrayLike, groups: Groups) -> _Pairs:
+    scores, ratings = paired(metric, human)
+    if groups is None:
+        groups = np.zeros(len(scores))
+    group, count = group_numbers(groups, len(scores))
+    order = np.argsort(group, kind="stable")
+    bounds = np.searchsorted(group[order], np.arange(count + 1))
+    gaps, agreements, ties, weights = [], [], [], []
+    for start, stop in zip(bounds, bounds[1:], strict=False):
+        rows = order[start:stop]
+        i, j = np.triu_indices(len(rows), 1)
+        if not len(i):
+            continue
+        difference, preference = scores[rows[i]] - scores[rows[j]], ratings[rows[i]] - ratings[rows[j]]
+        gaps.append(np.abs(difference))
+        agreements.append((np.sign(difference) == np.sign(preference)) & (preference != 0))
+        ties.append(preference == 0)
+        weights.append(np.full(len(i), 1 / len(i)))
+    if not gaps:
+        raise InputError("no group has two rows, so there is no pair to compare.")
+    return _Pairs(np.concatenate(gaps), np.concatenate(agreements), np.concatenate(ties), np.concatenate(weights) / len(gaps))

@@ -1,0 +1,174 @@
+"""Is one metric, or one system, better than another, or was it luck?
+
+Paired tests over images by permutation and by bootstrap, Williams' test for two correlations that share a variable, and
+corrections for asking several questions at once. All p-values are two-sided unless said otherwise.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+from numpy.typing import ArrayLike
+
+from caplens.errors import InputError
+from caplens.stats.arrays import Floats, Groups, group_numbers, paired
+from caplens.stats.bootstrap import bootstrap, bootstrap_pooled, interval
+from caplens.stats.correlation import Coefficient
+
+Pool = Callable[[Floats], Floats]
+
+
+class Difference(NamedTuple):
+    """How much the first is above the second, with a confidence interval where the test gives one, and its p-value."""
+
+    value: float
+    p: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+def bootstrapped_difference(observed: float, differences: Floats) -> Difference:
+    """A difference with the interval and the p-value that its values on resamples give."""
+    low, high = interval(differences)
+    known = differences[~np.isnan(differences)]
+    tail = min(np.count_nonzero(known <= 0), np.count_nonzero(known >= 0))
+    return Difference(observed, min(1.0, 2 * (tail + 1) / (len(known) + 1)), low, high)
+
+
+def permute_metrics(
+    coefficient: Coefficient,
+    first: ArrayLike,
+    second: ArrayLike,
+    human: ArrayLike,
+    groups: Groups = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Difference:
+    """Do two metrics correlate differently with people? (Deutsch et al. 2021)
+
+    Under the null hypothesis the metrics could be exchanged, so their standardised scores are swapped for random
+    images.
+    """
+    a, target = paired(first, human)
+    b, _ = paired(second, human)
+    a, b = _standardised(a), _standardised(b)
+    observed = coefficient(a, target) - coefficient(b, target)
+    group, count = group_numbers(groups, len(a))
+    differences = []
+    swaps, exact = _swaps(count, resamples, seed)
+    for swap in swaps:
+        rows = swap[group]
+        differences.append(coefficient(np.where(rows, b, a), target) - coefficient(np.where(rows, a, b), target))
+    return Difference(observed, _p_value(np.array(differences), observed, exact=exact))
+
+
+def bootstrap_metrics(
+    coefficient: Coefficient,
+    first: ArrayLike,
+    second: ArrayLike,
+    human: ArrayLike,
+    groups: Groups = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Difference:
+    """The difference of two metrics' correlations with people, on the same resamples of images."""
+    drawn = [bootstrap(coefficient, metric, human, groups, resamples, seed) for metric in (first, second)]
+    return bootstrapped_difference(coefficient(first, human) - coefficient(second, human), drawn[0] - drawn[1])
+
+
+def permute_systems(
+    first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = 1000, seed: int = 0
+) -> Difference:
+    """Do two systems differ in a corpus score? The systems' statistics are swapped for random images."""
+    group, count = _same_rows(first, second, groups)
+    a, b = (np.stack([np.bincount(group, column, count) for column in rows.T], axis=1) for rows in (first, second))
+    observed = float(pool(a.sum(axis=0)) - pool(b.sum(axis=0)))
+    swaps, exact = _swaps(count, resamples, seed)
+    moved = swaps @ (b - a)
+    differences = pool(a.sum(axis=0) + moved) - pool(b.sum(axis=0) - moved)
+    return Difference(observed, _p_value(differences, observed, exact=exact))
+
+
+def bootstrap_systems(
+    first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = 1000, seed: int = 0
+) -> Difference:
+    """The difference of two systems' corpus scores, on the same resamples of images."""
+    _same_rows(first, second, groups)
+    drawn = [bootstrap_pooled(statistics, pool, groups, resamples, seed) for statistics in (first, second)]
+    return bootstrapped_difference(float(pool(first.sum(axis=0)) - pool(second.sum(axis=0))), drawn[0] - drawn[1])
+
+
+def williams(r12: float, r13: float, r23: float, n: int) -> tuple[float, float]:
+    """Williams' test (1959) that r12 differs from r13, where both correlations are with variable 1: t and p.
+
+    `r23` is the correlation of the two others, and `n` the number of points.
+    """
+    if n < 4:
+        raise InputError(f"Williams' test needs at least 4 points, not {n}.")
+    if not all(-1 <= r <= 1 for r in (r12, r13, r23)):
+        raise InputError("Williams' test needs correlations between -1 and 1.")
+    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
+    spread = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
+    if spread <= 0:
+        return (0.0, 1.0) if r12 == r13 else (float(np.copysign(np.inf, r12 - r13)), 0.0)
+    t = (r12 - r13) * np.sqrt((n - 1) * (1 + r23) / spread)
+    return float(t), float(2 * scipy.stats.t.sf(abs(t), n - 3))
+
+
+def bonferroni(p_values: ArrayLike) -> Floats:
+    """Each p-value times the number of questions."""
+    p = _p_values(p_values)
+    return np.minimum(p * len(p), 1.0)
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Holm's step-down correction: as safe as Bonferroni's and never weaker."""
+    p = _p_values(p_values)
+    order = np.argsort(p)
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return corrected
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> Floats:
+    """Controls the share of false discoveries instead of the chance of any."""
+    p = _p_values(p_values)
+    return np.asarray(scipy.stats.false_discovery_control(p)) if len(p) else p
+
+
+CORRECTIONS = {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg}
+
+
+def _p_values(p_values: ArrayLike) -> Floats:
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or ((p < 0) | (p > 1) | np.isnan(p)).any():
+        raise InputError("p-values are a list of numbers between 0 and 1.")
+    return p
+
+
+def _standardised(values: Floats) -> Floats:
+    spread = values.std()
+    return (values - values.mean()) / spread if spread > 0 else values - values.mean()
+
+
+def _same_rows(first: Floats, second: Floats, groups: Groups) -> tuple[np.ndarray, int]:
+    if first.shape != second.shape:
+        raise InputError(f"paired tests need the same rows for both systems, not {len(first)} and {len(second)}.")
+    return group_numbers(groups, len(first))
+
+
+def _swaps(groups: int, resamples: int, seed: int) -> tuple[np.ndarray, bool]:
+    """Which groups to swap in each permutation: all the ways there are where these are few, else random ones."""
+    if groups <= 20 and 2**groups <= resamples:
+        return np.array(list(product([False, True], repeat=groups))), True
+    return np.random.default_rng(seed).random((resamples, groups)) < 0.5, False
+
+
+def _p_value(differences: Floats, observed: float, *, exact: bool) -> float:
+    """The share of permutations at least as extreme. Random ones get the observed one added, so that p is never 0."""
+    if np.isnan(observed):
+        return float("nan")
+    extreme = np.abs(differences) >= abs(observed) - 1e-12
+    return float(extreme.mean()) if exact else float((extreme.sum() + 1) / (len(extreme) + 1))
