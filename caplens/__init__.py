@@ -7,6 +7,15 @@ from caplens.metrics import Results
 from caplens.version import __version__
 
 __all__ = [
-    "CaplensError", "InputError", "MissingExtraError", "Results", "Sample", "SampleFile", "__version__", "bench", "compare",
-    "read_references", "score",
+    "CaplensError",
+    "InputError",
+    "MissingExtraError",
+    "Results",
+    "Sample",
+    "SampleFile",
+    "__version__",
+    "bench",
+    "compare",
+    "read_references",
+    "score",
 ]

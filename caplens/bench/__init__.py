@@ -4,4 +4,13 @@ from caplens.bench.base import Benchmark, BenchResults, Judgements, evaluate
 from caplens.bench.registry import BENCHMARKS, get_benchmark
 from caplens.bench.systems import Comparison, compare_systems
 
-__all__ = ["BENCHMARKS", "BenchResults", "Benchmark", "Comparison", "Judgements", "compare_systems", "evaluate", "get_benchmark"]
+__all__ = [
+    "BENCHMARKS",
+    "BenchResults",
+    "Benchmark",
+    "Comparison",
+    "Judgements",
+    "compare_systems",
+    "evaluate",
+    "get_benchmark",
+]

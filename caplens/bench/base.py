@@ -102,7 +102,9 @@ class BenchResults:
             "protocol": self.protocol,
             "unit": f"x{UNIT}",
             "results": {
-                metric: {name: {key: _or_null(value) for key, value in estimate._asdict().items()} for name, estimate in found.items()}
+                metric: {
+                    name: {key: _or_null(value) for key, value in estimate._asdict().items()} for name, estimate in found.items()
+                }
                 for metric, found in self.results.items()
             },
             "contrasts": [contrast._asdict() for contrast in self.contrasts],

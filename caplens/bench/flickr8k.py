@@ -34,14 +34,18 @@ def caption_of(identifier: str, captions: dict[str, dict[str, str]], path: Path)
     try:
         return captions[photo][number]
     except KeyError:
-        raise InputError(f"{path}: the caption {identifier!r} is not in the file of captions; both must be of the same data set.") from None
+        raise InputError(
+            f"{path}: the caption {identifier!r} is not in the file of captions; both must be of the same data set."
+        ) from None
 
 
 def references_of(photo: str, captions: dict[str, dict[str, str]], path: Path) -> tuple[str, ...]:
     try:
         return tuple(captions[photo].values())
     except KeyError:
-        raise InputError(f"{path}: the photo {photo!r} is not in the file of captions; both must be of the same data set.") from None
+        raise InputError(
+            f"{path}: the photo {photo!r} is not in the file of captions; both must be of the same data set."
+        ) from None
 
 
 def count_warning(found: int, published: int, what: str) -> list[str]:

@@ -54,7 +54,9 @@ class Comparison:
             "caplens": __version__,
             "systems": self.systems,
             "scores": {
-                metric: {system: {key: number(value) for key, value in score._asdict().items()} for system, score in found.items()}
+                metric: {
+                    system: {key: number(value) for key, value in score._asdict().items()} for system, score in found.items()
+                }
                 for metric, found in self.scores.items()
             },
             "contrasts": [contrast._asdict() for contrast in self.contrasts],
@@ -65,9 +67,7 @@ class Comparison:
         }
 
 
-def compare_systems(
-    results: Mapping[str, Results], resamples: int = 1000, seed: int = 0, correction: str = "holm"
-) -> Comparison:
+def compare_systems(results: Mapping[str, Results], resamples: int = 1000, seed: int = 0, correction: str = "holm") -> Comparison:
     """Compare systems scored with the same metrics, paired by id and resampled by image."""
     if len(results) < 2:
         raise InputError("a comparison needs at least two systems.")
@@ -84,7 +84,10 @@ def compare_systems(
         if dropped:
             warnings.append(f"{metric}: {dropped} captions that some system has no score for were left out for all.")
         scores[metric] = {
-            system: SystemScore(_pooled(values, example.pool), *interval(bootstrap_pooled(values, example.pool, groups, resamples, seed)))
+            system: SystemScore(
+                _pooled(values, example.pool),
+                *interval(bootstrap_pooled(values, example.pool, groups, resamples, seed)),
+            )
             for system, values in statistics.items()
         }
         for a, b in combinations(results, 2):

@@ -51,7 +51,8 @@ def write_results(samples: Iterable[Sample], path: Path) -> None:
 
 
 def write_annotations(samples: Iterable[Sample], path: Path) -> None:
-    images, annotations = [], []
+    images: list[Row] = []
+    annotations: list[Row] = []
     for sample in samples:
         file_name = row_from_sample(sample).get("image")
         images.append({"id": image_id(sample.id), **({"file_name": file_name} if file_name else {})})

@@ -5,14 +5,20 @@ import gzip
 import lzma
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
 from caplens.errors import InputError
 
-_COMPRESSED = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open, b"BZh": bz2.open}
+Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
+
+_COMPRESSED: dict[bytes, Callable[[IO[bytes]], Stream]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+}
 
 
 class Place(NamedTuple):
@@ -43,7 +49,7 @@ class Source:
         self._raw.seek(0)
         self.size = os.fstat(self._raw.fileno()).st_size
         opener = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
-        self.stream: IO[bytes] = opener(self._raw) if opener else self._raw
+        self.stream: Stream = opener(self._raw) if opener else self._raw
 
     def position(self) -> int:
         """Bytes of the file behind us, as they lie on disk."""

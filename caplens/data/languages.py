@@ -10,7 +10,17 @@ CROSSMODAL_3600 = (
 )
 """The languages of Crossmodal-3600 (Thapliyal et al. 2022, table 1); the paper writes `iw` for `he`."""
 
-_ALIASES = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "tl": "fil", "cmn": "zh", "nb": "no", "mo": "ro", "sh": "sr"}
+_ALIASES = {
+    "iw": "he",
+    "in": "id",
+    "ji": "yi",
+    "jw": "jv",
+    "tl": "fil",
+    "cmn": "zh",
+    "nb": "no",
+    "mo": "ro",
+    "sh": "sr",
+}
 
 
 @cache

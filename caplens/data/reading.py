@@ -164,8 +164,8 @@ def with_references(
         yield replace(sample, references=sample.references + found) if found else sample
     if not matched and example is not None:
         raise InputError(
-            f"{source}: none of its ids is an id of the captions (there: {next(iter(references), None)!r}; captions: {example!r})."
-            " Use the same ids in both files."
+            f"{source}: none of its ids is an id of the captions (references: {next(iter(references), None)!r};"
+            f" captions: {example!r}). Use the same ids in both files."
         )
 
 
@@ -182,5 +182,3 @@ def _image_path(sample: Sample, root: Path) -> Path:
         return root / sample.image
     names = (sample.id, *(f"{sample.id}{suffix}" for suffix in (".jpg", ".jpeg", ".png", ".webp")))
     return next((root / name for name in names if (root / name).is_file()), root / f"{sample.id}.jpg")
-
-

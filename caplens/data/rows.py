@@ -145,5 +145,3 @@ def _missing(name: str, row: Row, place: Place) -> InputError:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-

@@ -54,7 +54,8 @@ def write_samples(
 
     def counted() -> Iterator[Sample]:
         nonlocal count
-        for count, sample in enumerate(samples, 1):
+        for sample in samples:
+            count += 1
             yield sample
 
     if to in ONE_FILE:
@@ -80,12 +81,16 @@ def _checked(samples: Iterable[Sample], to: str, *, keeps_references: bool, loss
     ids: set[str] = set()
     for sample in samples:
         if sample.id in ids:
-            raise InputError(f"the id {sample.id!r} stands for several systems or languages; {to} can hold one. Split the file first.")
+            raise InputError(
+                f"the id {sample.id!r} stands for several systems or languages; {to} can hold one. Split the file first."
+            )
         ids.add(sample.id)
         if not lossy:
             if sample.references and not keeps_references:
                 raise InputError(f"{to} keeps references in a second file: name it with --references-output (or allow --lossy).")
             beyond = [name for name in _BEYOND_DICTIONARY if getattr(sample, name)] if to == "dictionary" else []
             if beyond:
-                raise InputError(f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format or allow --lossy.")
+                raise InputError(
+                    f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format or allow --lossy."
+                )
         yield sample

@@ -46,8 +46,8 @@ def _matches(chunk: Entries, grams: NgramCounts) -> Floats:
     wanted, most = wanted[first], np.maximum.reduceat(grams.count[references], first)
     pair = grams.pair[candidates]
     place = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)
-    matched = np.where(wanted[place] == pair, np.minimum(grams.count[candidates], most[place]), 0)
-    return np.bincount(grams.text[candidates], matched, len(chunk))
+    matched: Floats = np.where(wanted[place] == pair, np.minimum(grams.count[candidates], most[place]), 0.0)
+    return np.bincount(grams.text[candidates], matched, len(chunk)).astype(np.float64)
 
 
 def _closest_reference_length(chunk: Entries) -> Floats:
@@ -56,7 +56,8 @@ def _closest_reference_length(chunk: Entries) -> Floats:
     lengths = chunk.references.lengths.astype(np.int64)
     order = np.lexsort((lengths, np.abs(lengths - chunk.candidates.lengths[entry]), entry))
     first = np.cumsum(chunk.reference_counts) - chunk.reference_counts
-    return lengths[order[first]].astype(np.float64)
+    closest: Floats = lengths[order[first]].astype(np.float64)
+    return closest
 
 
 def bleu(statistics: Floats, order: int) -> Floats:

@@ -26,16 +26,14 @@ SIGMA = 6.0
 _CHUNK_TOKENS = 250_000
 _KEPT_TOKENS = 4_000_000
 
-def cider(
-    entries: Entries, frequency: DocumentFrequency | None = None, sigma: float | None = SIGMA, clip: bool = True
-) -> Floats:
+
+def cider(entries: Entries, frequency: DocumentFrequency | None = None, sigma: float | None = SIGMA, clip: bool = True) -> Floats:
     """CIDEr of each entry; CIDEr-D with `sigma` and `clip`, the original with neither (equations 1 and 2 of the paper)."""
     similarity = np.zeros(len(entries.references.lengths))
     with ThreadPoolExecutor() as pool:
         # A small corpus is counted once for each order, and its chunks in parallel. A large one is counted twice, so that
         # only one chunk has to be in memory.
         kept = list(entries.chunks(_CHUNK_TOKENS)) if len(entries.references.tokens) <= _KEPT_TOKENS else None
-        spread = map if kept is None else pool.map
         for n in track(range(1, MAX_ORDER + 1), "cider", MAX_ORDER):
             counted: Iterable[tuple[Entries, NgramCounts]]
             if kept is None:
@@ -43,8 +41,8 @@ def cider(
             else:
                 counted = list(zip(kept, pool.map(partial(count_ngrams, n=n), kept), strict=True))
             idf = _idf_of_corpus(counted, len(entries)) if frequency is None else frequency.idf(n, entries.vocabulary)
-            cosines = spread(lambda piece, idf=idf: _cosines(*piece, idf, clip), counted)
-            similarity += np.concatenate(list(cosines)) / MAX_ORDER
+            cosines = partial(_cosines, idf=idf, clip=clip)
+            similarity += np.concatenate(list(map(cosines, counted) if kept is None else pool.map(cosines, counted))) / MAX_ORDER
     if sigma is not None:
         similarity *= _length_penalty(entries, sigma)
     return 10 * np.bincount(entries.entry_of_reference(), similarity, len(entries)) / entries.reference_counts
@@ -80,8 +78,9 @@ def _summed(keys: Keys, counts: Ints) -> tuple[Keys, Ints]:
     return keys[first], np.add.reduceat(counts[order], first)
 
 
-def _cosines(chunk: Entries, grams: NgramCounts, idf: InverseFrequency, clip: bool) -> Floats:
+def _cosines(counted: tuple[Entries, NgramCounts], idf: InverseFrequency, clip: bool) -> Floats:
     """The cosine of each reference to its candidate."""
+    chunk, grams = counted
     size = len(chunk)
     weight = grams.count * idf(grams.keys)[grams.gram]
     norm = np.sqrt(np.bincount(grams.text, weight * weight, size + len(chunk.references.lengths)))
@@ -95,7 +94,8 @@ def _cosines(chunk: Entries, grams: NgramCounts, idf: InverseFrequency, clip: bo
         product = (np.minimum(mine, theirs) if clip else mine) * theirs
         shared += np.bincount(grams.text[references[both]] - size, product, len(shared))
     scale = norm[:size][chunk.entry_of_reference()] * norm[size:]
-    return np.divide(shared, scale, out=np.zeros_like(shared), where=scale != 0)
+    cosines: Floats = np.divide(shared, scale, out=np.zeros_like(shared), where=scale != 0)
+    return cosines
 
 
 def _length_penalty(entries: Entries, sigma: float) -> Floats:
@@ -113,9 +113,7 @@ class Cider(LexicalMetric):
     _sigma: ClassVar[float | None] = SIGMA
     _clip: ClassVar[bool] = True
 
-    def __init__(
-        self, tokenizer: str | None = None, lang: str | None = None, frequency: DocumentFrequency | None = None
-    ) -> None:
+    def __init__(self, tokenizer: str | None = None, lang: str | None = None, frequency: DocumentFrequency | None = None) -> None:
         super().__init__(tokenizer, lang)
         self.frequency = frequency
 
@@ -135,6 +133,6 @@ class CiderOriginal(Cider):
     _sigma, _clip = None, False
 
     def choices(self) -> tuple[str, dict[str, Any]]:
-        name, choices = super().choices()
+        choices = super().choices()[1]
         del choices["sigma"]
         return "cider-original", choices

@@ -21,6 +21,7 @@ from caplens.text.ngrams import Keys, ngram_keys
 
 _MAX_ORDER = 4
 _SEPARATOR = " "
+_PICKLES = (b"\x80", b"(dp", b"(lp", b"ccollections\n", b"cnumpy")
 
 InverseFrequency = Callable[[Keys], Floats]
 
@@ -65,10 +66,10 @@ class DocumentFrequency:
         """From a file that `save` wrote, or counted from any file of references."""
         with Source(path) as source:
             start = source.read(64)
-            if start[:1] == b"\x80":
+            if start.startswith(_PICKLES):
                 raise InputError(
-                    f"{path}: this is a Python pickle, which can run code when it is opened, so caplens does not read it. Give the"
-                    " reference captions that it was counted from instead (for COCO, captions_val2014.json)."
+                    f"{path}: this is a Python pickle, which can run code when it is opened, so caplens does not read it."
+                    " Give the reference captions that it was counted from instead (for COCO, captions_val2014.json)."
                 )
         if not start.lstrip().startswith(b'{"caplens_document_frequency"'):
             references = read_references(path)
@@ -77,14 +78,16 @@ class DocumentFrequency:
             try:
                 document = json.loads(source.text())
                 made = cls(int(document["documents"]), dict(document["counts"]), str(document["tokenizer"]))
+                if not all(isinstance(count, int) and 0 < count <= made.documents for count in made.counts.values()):
+                    raise ValueError("a count is not between 1 and the number of documents")
             except json.JSONDecodeError as error:
                 raise broken_json(Place(Path(path), 1), error) from None
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"{path}: not a document-frequency file ({error!r}). Make it again with 'caplens df'.") from None
         if made.tokenizer != tokenizer.name:
             raise InputError(
-                f"{path}: counted with the tokenizer {made.tokenizer!r}, but the captions use {tokenizer.name!r}. Count it again with"
-                f" 'caplens df --tokenizer {tokenizer.name}'."
+                f"{path}: counted with the tokenizer {made.tokenizer!r}, but the captions use {tokenizer.name!r}."
+                f" Count it again with 'caplens df --tokenizer {tokenizer.name}'."
             )
         return made
 
@@ -100,7 +103,8 @@ class DocumentFrequency:
 
     def idf(self, n: int, vocabulary: Vocabulary) -> InverseFrequency:
         """log N - log max(1, df) for the n-grams of a vocabulary; a gram with a word outside it is never asked for."""
-        numbers, counts = [], []
+        numbers: list[int] = []
+        counts: list[int] = []
         for gram, count in self.counts.items():
             words = gram.split(_SEPARATOR)
             if len(words) == n and all(word in vocabulary for word in words):

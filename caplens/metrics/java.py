@@ -22,7 +22,9 @@ def find_java() -> str | None:
 def coco_scorer(metric: str, module: str, class_name: str) -> Any:
     """pycocoevalcap's class for `metric`, or one sentence on what is missing."""
     if find_java() is None:
-        raise MissingExtraError(metric, "a Java runtime", "your system's package manager, e.g. apt-get install default-jre-headless")
+        raise MissingExtraError(
+            metric, "a Java runtime", "your system's package manager, e.g. apt-get install default-jre-headless"
+        )
     try:
         return getattr(import_module(f"pycocoevalcap.{module}"), class_name)
     except ImportError:
@@ -66,9 +68,19 @@ class JavaMetric(Metric):
         (part,) = collected.parts[:1]
         others = [part.lang for part in collected.parts if part.lang != "en"]
         if others:
-            raise InputError(f"{self.name} is for English captions only, but there are some in {', '.join(map(repr, others))}. Leave it out.")
+            raise InputError(
+                f"{self.name} is for English captions only, but there are some in {', '.join(map(repr, others))}. Leave it out."
+            )
         texts = list(part.entries.strings())
         values = np.full(size, np.nan)
         corpus, values[part.rows] = self.score_texts([text for text, _ in texts], [references for _, references in texts])
         made = signature(self.name, tok=collected.tokenizers["en"], version=self.version)
-        return Scores(values, corpus, made, mean_statistics(values), mean_pool, {"en": corpus}, corpus_is_pooled=self.corpus_is_mean)
+        return Scores(
+            values,
+            corpus,
+            made,
+            mean_statistics(values),
+            mean_pool,
+            {"en": corpus},
+            corpus_is_pooled=self.corpus_is_mean,
+        )

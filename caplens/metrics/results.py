@@ -1,6 +1,7 @@
 """`Results`: what a scoring run found. The table, JSON, CSV, … are views of it."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,17 +51,13 @@ class Results:
             found["languages"] = {lang: number(value) for lang, value in sorted(scores.by_language.items())}
         return found
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def to_rows(self) -> Iterator[dict[str, Any]]:
         """A row for each sample, with its scores and its error."""
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
-        return [
-            {
-                "id": identifier,
-                **{name: number(column[row]) for name, column in values.items()},
-                **({"error": self.errors[identifier]} if identifier in self.errors else {}),
-            }
-            for row, identifier in enumerate(self.ids)
-        ]
+        for row, identifier in enumerate(self.ids):
+            scores = {name: number(column[row]) for name, column in values.items()}
+            error = {"error": self.errors[identifier]} if identifier in self.errors else {}
+            yield {"id": identifier, **scores, **error}
 
 
 def number(value: float) -> float | None:

@@ -63,9 +63,7 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
     return Results(
         ids=ids,
         groups=groups,
-        metrics={
-            metric.name: metric.compute(collectors[key], len(ids)) for metric, key in zip(metrics, key_of, strict=True)
-        },
+        metrics={metric.name: metric.compute(collectors[key], len(ids)) for metric, key in zip(metrics, key_of, strict=True)},
         errors=errors,
         failed=failed,
         warnings=list(dict.fromkeys(warnings)),

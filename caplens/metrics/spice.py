@@ -25,5 +25,7 @@ class Spice(JavaMetric):
 
     def score_texts(self, candidates: Sequence[str], references: Sequence[list[str]]) -> tuple[float, Floats]:
         with java_failures("SPICE", _ADVICE):
-            corpus, scores = self.scorer.compute_score(dict(enumerate(references)), {row: [text] for row, text in enumerate(candidates)})
+            corpus, scores = self.scorer.compute_score(
+                dict(enumerate(references)), {row: [text] for row, text in enumerate(candidates)}
+            )
         return float(corpus), np.array([entry["All"]["f"] for entry in scores])

@@ -36,7 +36,7 @@ def _distance(values: Floats, totals: Floats, level: str) -> Floats:
     a, b = values[:, None], values[None, :]
     match level:
         case "nominal":
-            return (a != b).astype(np.float64)
+            return np.where(a != b, 1.0, 0.0)
         case "ordinal":
             # As many ratings as lie between two values, half of those at the ends.
             middle = np.cumsum(totals) - totals / 2

@@ -139,7 +139,8 @@ def _midranks(values: Floats, rows: Floats) -> Floats:
     starts = np.searchsorted(rank[order], np.arange(ranks))
     drawn = np.add.reduceat(rows[:, order], starts, axis=1)
     middle = np.cumsum(drawn, axis=1) - drawn / 2 - drawn.sum(axis=1, keepdims=True) / 2
-    return middle[:, rank]
+    ranked: Floats = middle[:, rank]
+    return ranked
 
 
 def _weighted_pearson(x: Floats, y: Floats, rows: Floats) -> Floats:

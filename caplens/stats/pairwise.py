@@ -4,6 +4,7 @@ People often cannot tell two captions apart; a metric hardly ever gives two capt
 call two captions equal when their scores differ by at most epsilon, and the epsilon that serves it best is found.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def _pairs(metric: ArrayLike, human: ArrayLike, groups: Groups) -> _Pairs:
     order = np.argsort(group, kind="stable")
     bounds = np.searchsorted(group[order], np.arange(count + 1))
     gaps, agreements, ties, weights = [], [], [], []
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         rows = order[start:stop]
         i, j = np.triu_indices(len(rows), 1)
         if not len(i):

@@ -149,8 +149,9 @@ def _p_values(p_values: ArrayLike) -> Floats:
 
 
 def _standardised(values: Floats) -> Floats:
-    spread = values.std()
-    return (values - values.mean()) / spread if spread > 0 else values - values.mean()
+    centred: Floats = values - values.mean()
+    spread = float(values.std())
+    return centred / spread if spread > 0 else centred
 
 
 def _same_rows(first: Floats, second: Floats, groups: Groups) -> tuple[np.ndarray, int]:

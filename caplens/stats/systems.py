@@ -34,7 +34,9 @@ def soft_pairwise_accuracy(metric: ArrayLike, human: ArrayLike, resamples: int =
     if len(x) < 2:
         raise InputError("soft pairwise accuracy needs at least two systems.")
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (resamples, x.shape[1]))
-    agreement = [1 - abs(_p_better(x[i] - x[j], signs) - _p_better(y[i] - y[j], signs)) for i, j in combinations(range(len(x)), 2)]
+    agreement = [
+        1 - abs(_p_better(x[i] - x[j], signs) - _p_better(y[i] - y[j], signs)) for i, j in combinations(range(len(x)), 2)
+    ]
     return float(np.mean(agreement))
 
 

@@ -13,4 +13,4 @@ class Mteval13aTokenizer(Tokenizer):
         self._tokenize = require("sacrebleu.tokenizers.tokenizer_13a", self.name, "sacrebleu").Tokenizer13a()
 
     def __call__(self, text: str) -> list[str]:
-        return self._tokenize(fold(text, self.lang)).split()
+        return str(self._tokenize(fold(text, self.lang))).split()

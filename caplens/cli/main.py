@@ -1,0 +1,41 @@
+"""The `caplens` command."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from caplens.cli import bench, compare, convert, df, doctor, listing, score
+from caplens.cli.output import say
+from caplens.errors import CaplensError
+from caplens.version import __version__
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", add_completion=True)
+app.command(epilog=score.EXAMPLES)(score.score)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=bench.EXAMPLES)(bench.bench)
+app.command(epilog=convert.EXAMPLES)(convert.convert)
+app.command(epilog=df.EXAMPLES)(df.df)
+app.command("list", epilog=listing.EXAMPLES)(listing.list_)
+app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _caplens(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """How good are image captions, in any language, and how far can the answer be trusted?"""
+
+
+def main() -> None:
+    try:
+        app()
+    except CaplensError as error:
+        say(f"caplens: {error}")
+        sys.exit(2)

@@ -1,0 +1,131 @@
+"""Showing results on the terminal, or writing them where and how the user wants them."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import rich.box
+import rich.console
+import rich.table
+import rich.text
+
+from caplens.data.files import ensure_writable, replacing
+from caplens.errors import InputError
+from caplens.report import Table, delimited, latex, markdown
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+    tsv = "tsv"
+    markdown = "markdown"
+    latex = "latex"
+
+
+_SUFFIXES = {
+    ".json": Format.json,
+    ".jsonl": Format.jsonl,
+    ".csv": Format.csv,
+    ".tsv": Format.tsv,
+    ".md": Format.markdown,
+    ".tex": Format.latex,
+    ".txt": Format.table,
+}
+
+
+def choose_format(output: Path | None, asked: Format | None) -> Format:
+    """The format asked for, or told by the output's name; complains before any work if the place cannot be written."""
+    if output is not None:
+        ensure_writable(output)
+    if asked is not None:
+        return asked
+    if output is None:
+        return Format.table
+    try:
+        return _SUFFIXES[output.suffix.lower()]
+    except KeyError:
+        raise InputError(f"{output}: the name does not tell the format. Choose one with --format: {', '.join(Format)}.") from None
+
+
+def deliver(
+    output: Path | None,
+    form: Format,
+    document: Callable[[], dict[str, Any]],
+    summary: Sequence[Table],
+    rows: Callable[[], Table] | None = None,
+) -> None:
+    """Write a result in one form.
+
+    JSON holds everything; the table forms hold `summary`; the row forms (JSONL, CSV, TSV) hold `rows`, or the first
+    table of the summary.
+    """
+    if form is Format.table:
+        if output is None:
+            console = rich.console.Console()
+            for table in summary:
+                console.print(_rich(table))
+                for note in table.notes:
+                    console.print(rich.text.Text(note, style="dim"))
+            return
+        text = _plain(summary)
+    elif form is Format.json:
+        text = json.dumps(document(), ensure_ascii=False, allow_nan=False) + "\n"
+    elif form is Format.markdown:
+        text = "\n".join(markdown(table) for table in summary)
+    elif form is Format.latex:
+        text = "\n".join(latex(table) for table in summary)
+    else:
+        table = rows() if rows else summary[0]
+        if form is Format.jsonl:
+            objects = (_without_gaps(dict(zip(table.columns, row, strict=True))) for row in table.rows)
+            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in objects)
+        else:
+            text = delimited(table, "\t" if form is Format.tsv else ",")
+    if output is None:
+        sys.stdout.write(text)
+        return
+    with replacing(output) as target:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    say(f"written to {output}")
+
+
+def say(message: str) -> None:
+    """A remark to the user; results alone go to standard output."""
+    print(message, file=sys.stderr)
+
+
+def warn(messages: Sequence[str]) -> None:
+    for message in messages:
+        say(f"caplens: warning: {message}")
+
+
+def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:
+    """NaN is not JSON, and a row without an error needs no word of it."""
+    return {key: None if value != value else value for key, value in row.items() if not (key == "error" and value is None)}
+
+
+def _rich(table: Table) -> rich.table.Table:
+    made = rich.table.Table(title=table.title or None, box=rich.box.SIMPLE_HEAD, title_justify="left")
+    for index, column in enumerate(table.columns):
+        long_text = column in ("signature", "description")
+        made.add_column(
+            column, justify="right" if table.is_number(index) else "left", overflow="fold" if long_text else "ellipsis"
+        )
+    for row in table.rows:
+        made.add_row(*(rich.text.Text(table.shown(cell)) for cell in row))
+    return made
+
+
+def _plain(tables: Sequence[Table]) -> str:
+    console = rich.console.Console(file=None, width=160, record=True, quiet=False, force_terminal=False)
+    with console.capture() as captured:
+        for table in tables:
+            console.print(_rich(table))
+            for note in table.notes:
+                console.print(note, markup=False, highlight=False)
+    return captured.get()

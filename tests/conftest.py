@@ -1,0 +1,108 @@
+"""What several rooms' tests need: the real data where it is at hand, the command, and captions made up on the spot."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from caplens.text.corpus import Entries, EntriesBuilder
+from caplens.text.tokenizer import Tokenizer
+
+GOLDEN = Path(__file__).parent / "golden"
+_DATA = Path(os.environ.get("CAPLENS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """A file of published numbers."""
+    return lambda name: json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _data(*parts: str) -> Path:
+    folder = _DATA.joinpath(*parts)
+    if not folder.is_dir():
+        pytest.skip(f"the data set is not at hand: no folder {'/'.join(parts)} in $CAPLENS_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def coco_example() -> Path:
+    return _data("benchmarks", "coco_fakecap")
+
+
+@pytest.fixture(scope="session")
+def flickr8k() -> Path:
+    return _data("flickr8k")
+
+
+@pytest.fixture(scope="session")
+def needs_java() -> None:
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed")
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def caplens(capsys, monkeypatch):
+    """Run the command in this process: `caplens("score", path)`."""
+    from caplens.cli.main import main
+
+    def run(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["caplens", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit_:
+            main()
+            sys.exit(0)
+        out, err = capsys.readouterr()
+        return Said(int(exit_.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file: `write("a.jsonl", rows)` for JSONL, or text or bytes as they are."""
+
+    def write_file(name: str, content: object) -> Path:
+        path = tmp_path / name
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif isinstance(content, str):
+            path.write_text(content, encoding="utf-8", newline="")
+        elif isinstance(content, list) and name.endswith(".jsonl"):
+            path.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
+        else:
+            path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    return write_file
+
+
+class SpaceTokenizer(Tokenizer):
+    """Tokens that are already apart."""
+
+    name = "space"
+
+    def __call__(self, text: str) -> list[str]:
+        return text.split()
+
+
+@pytest.fixture(scope="session")
+def entries_of():
+    """Entries from token strings: `entries_of(candidates, references)`."""
+
+    def build(candidates: list[str], references: list[list[str]]) -> Entries:
+        builder = EntriesBuilder(SpaceTokenizer())
+        builder.add(candidates, references)
+        return builder.build()
+
+    return build
