@@ -124,8 +124,8 @@ _RULES = [
     _rule(_WORD, _CLITIC),
     _rule("[a-z\u00ad]*[a-mo-z]\u00ad*", _NOT),
     _rule(_WORD),
-    _rule(rf"{_APOS}n", "[^a-z]"),
     _rule(rf"{_APOS}n{_APOS}"),
+    _rule(rf"{_APOS}n", "[^a-z.]"),
     _rule(rf"[ldj]{_APOS}|(?:Dunkin|somethin|ol){_APOS}|{_APOS}(?:em|till?|cause|[2-9]0s)"),
     _rule(rf"(?-i:[A-HJ-XZn]{_QUOTE}{_LETTER}{{2}}|{_LETTER}+[aeiouyAEIOUY]{_QUOTE}[aeiouA-Z]){_LETTER}*"),
     _rule(
