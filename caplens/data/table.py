@@ -50,6 +50,6 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
 
 def write(samples: Iterable[Sample], path: Path, delimiter: str) -> None:
     with path.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, [*FIELDS, "meta"], restval="", delimiter=delimiter, lineterminator="\n")
+        writer = csv.DictWriter(out, [*FIELDS, "meta"], restval="", delimiter=delimiter, lineterminator="\r\n")
         writer.writeheader()
         writer.writerows(cells_from_sample(sample) for sample in samples)

@@ -46,8 +46,8 @@ class Table:
 
 def markdown(table: Table) -> str:
     rule = ["---:" if table.is_number(index) else "---" for index in range(len(table.columns))]
-    rows = [[table.shown(cell).replace("|", r"\|") for cell in row] for row in table.rows]
-    lines = ["| " + " | ".join(row) + " |" for row in (table.columns, rule, *rows)]
+    columns, *rows = [[table.shown(cell).replace("|", r"\|") for cell in row] for row in (table.columns, *table.rows)]
+    lines = ["| " + " | ".join(row) + " |" for row in (columns, rule, *rows)]
     heading = [f"**{table.title}**", ""] if table.title else []
     notes = ["", *(note.replace("|", r"\|") for note in table.notes)] if table.notes else []
     return "\n".join([*heading, *lines, *notes]) + "\n"

@@ -18,6 +18,7 @@ from caplens.stats.arrays import Floats, Ints, dense_ranks, paired
 
 _MOST_LEVELS = 32
 _BLOCK_CELLS = 250_000
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,12 @@ def _midranks(values: Floats, rows: Floats) -> Floats:
 def _weighted_pearson(x: Floats, y: Floats, rows: Floats) -> Floats:
     size = rows.sum(axis=1)
     mean_x, mean_y = (rows * x).sum(axis=1) / size, (rows * y).sum(axis=1) / size
+    square_x, square_y = (rows * x * x).sum(axis=1) / size, (rows * y * y).sum(axis=1) / size
     covariance = (rows * x * y).sum(axis=1) / size - mean_x * mean_y
-    variance_x = (rows * x * x).sum(axis=1) / size - mean_x**2
-    variance_y = (rows * y * y).sum(axis=1) / size - mean_y**2
-    correlation: Floats = covariance / np.sqrt(variance_x * variance_y)
-    return correlation
+    variance_x, variance_y = square_x - mean_x**2, square_y - mean_y**2
+    # What is left of a constant after taking off its mean is rounding.
+    constant = (variance_x <= _ROUNDING * square_x) | (variance_y <= _ROUNDING * square_y)
+    return np.where(constant, np.nan, covariance / np.sqrt(variance_x * variance_y))
 
 
 TAU_B = _kendall("b", _tau_b)

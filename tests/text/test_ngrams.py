@@ -3,7 +3,6 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-
 from caplens.text.ngrams import count_ngrams
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcd"), max_size=7).map(" ".join), min_size=1, max_size=3)

@@ -66,5 +66,5 @@ def test_old_and_regional_codes_are_known():
 
 
 def test_an_unknown_code_says_where_to_look():
-    with pytest.raises(InputError, match="unknown language code 'xx'.*caplens list languages"):
+    with pytest.raises(InputError, match=r"unknown language code 'xx'.*caplens list languages"):
         base_language("xx")

@@ -1,0 +1,92 @@
+import gzip
+
+import numpy as np
+import pytest
+
+import caplens as package
+from caplens.bench import get_benchmark
+
+METRICS = ["bleu1", "bleu4", "rouge-l", "cider"]
+
+
+@pytest.mark.parametrize("name", ["flickr8k-expert", "flickr8k-cf"])
+def test_the_published_correlations_are_reproduced(flickr8k, golden, name):
+    found = package.bench(name, flickr8k, METRICS, resamples=20)
+    for coefficient, published in golden("flickr8k")[name].items():
+        for metric, value in published.items():
+            estimate = found.results[metric][coefficient]
+            assert estimate.value == pytest.approx(value, abs=0.1), (metric, coefficient)
+            assert estimate.published == value
+            assert estimate.low < estimate.value < estimate.high
+    if name == "flickr8k-expert":
+        for coefficient, value in golden("flickr8k")["cider on flickr8k-expert"].items():
+            assert found.results["cider"][coefficient].value == pytest.approx(value, abs=0.001)
+    assert (found.rows, found.images, found.warnings) == ({"flickr8k-expert": 16992, "flickr8k-cf": 47830}[name], 1000, [])
+
+
+def test_how_ratings_are_aggregated_moves_the_number(flickr8k):
+    by = {
+        p: package.bench("flickr8k-expert", flickr8k, ["bleu1"], protocol=p, resamples=5) for p in ("expanded", "mean", "median")
+    }
+    assert [results.rows for results in by.values()] == [16992, 5664, 5664]
+    values = [results.results["bleu1"]["tau-c"].value for results in by.values()]
+    assert max(values) - min(values) > 0.5
+    assert by["mean"].results["bleu1"]["tau-c"].published is None
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """The original layout of Flickr8k, with three photos."""
+    captions = {"x": "a dog", "y": "a cat", "z": "a man"}
+    lines = [f"{photo}.jpg#{n}\t{text} number {n} .\n" for photo, text in captions.items() for n in range(2)]
+    (tmp_path / "Flickr8k.token.txt").write_text("".join(lines))
+    (tmp_path / "ExpertAnnotations.txt").write_text("x.jpg\ty.jpg#0\t1\t2\t2\nx.jpg\tx.jpg#0\t4\t4\t4\ny.jpg\tz.jpg#1\t1\t1\t4\n")
+    with gzip.open(tmp_path / "CrowdFlowerAnnotations.txt.gz", "wt") as out:
+        out.write("x.jpg\tx.jpg#1\t1\t3\t0\nx.jpg\ty.jpg#0\t0.25\t1\t3\n")
+    return tmp_path
+
+
+def test_the_original_files_are_read_by_their_protocol(tiny):
+    expert = get_benchmark("flickr8k-expert")
+    expanded = expert.load(tiny, "expanded")
+    assert expanded.human.tolist() == [1, 2, 2, 1, 1, 4]
+    assert expanded.groups == ["x.jpg"] * 3 + ["y.jpg"] * 3
+    assert expanded.samples[0].caption == "a cat number 0 ."
+    assert expanded.samples[0].references == ("a dog number 0 .", "a dog number 1 .")
+    assert expert.load(tiny, "mean").human == pytest.approx([5 / 3, 2])
+    assert expert.load(tiny, "median").human.tolist() == [2, 1]
+    assert expanded.warnings == ["3 rows of expert ratings where the published data set has 5,822."]
+
+    crowd = get_benchmark("flickr8k-cf")
+    loaded = crowd.load(tiny, "mean")
+    assert loaded.human.tolist() == [1, 0.25]
+    # The photo's own caption was judged, so it is no reference of that photo, in either row.
+    assert [sample.references for sample in loaded.samples] == [("a dog number 0 .",)] * 2
+    assert crowd.load(tiny, "expanded").human.tolist() == [1, 1, 1, 1, 0, 0, 0]
+    assert crowd.load(tiny, "median").human.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("ExpertAnnotations.txt", "x.jpg\ty.jpg#0\t1\t2\n", "line 1: 4 tab-separated fields where 5 are expected"),
+        ("ExpertAnnotations.txt", "x.jpg\ty.jpg#0\t1\t2\tbad\n", "line 1: the ratings .* are not numbers"),
+        ("ExpertAnnotations.txt", "x.jpg\ty.jpg#9\t1\t2\t3\n", "'y.jpg#9' is not in the file of captions"),
+        ("ExpertAnnotations.txt", "q.jpg\ty.jpg#0\t1\t2\t3\n", "'q.jpg' is not in the file of captions"),
+        ("Flickr8k.token.txt", "x.jpg\ta dog\n", "'x.jpg' is not a caption id"),
+    ],
+)
+def test_broken_files_are_told_by_line(tiny, file, text, words):
+    (tiny / file).write_text(text)
+    with pytest.raises(package.InputError, match=words):
+        get_benchmark("flickr8k-expert").load(tiny, "expanded")
+
+
+def test_contrasts_between_metrics_are_on_the_same_resamples(flickr8k):
+    found = package.bench("flickr8k-expert", flickr8k, ["cider", "length"], resamples=50)
+    contrast = next(c for c in found.contrasts if c.coefficient == "tau-c")
+    values = found.results
+    assert contrast.difference == pytest.approx(values["cider"]["tau-c"].value - values["length"]["tau-c"].value)
+    assert contrast.low < contrast.difference < contrast.high
+    assert contrast.p < 0.05
+    assert np.isfinite(contrast.p)

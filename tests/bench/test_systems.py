@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+import caplens as package
+from caplens.data import Sample
+
+REFERENCES = {str(i): (f"a dog number {i} runs on the grass", f"dog {i} is running") for i in range(30)}
+
+
+def _system(caption):
+    return [Sample(identifier, caption(i), REFERENCES[identifier]) for i, identifier in enumerate(REFERENCES)]
+
+
+def test_a_better_system_is_told_from_a_worse_one():
+    good, bad = _system(lambda i: f"a dog number {i} runs"), _system(lambda i: f"a cat number {i + 1} sleeps")
+    found = package.compare({"good": good, "bad": bad}, ["bleu1", "cider"], resamples=200)
+    for contrast in found.contrasts:
+        assert contrast.difference > 0
+        assert contrast.p <= contrast.p_corrected < 0.05
+        assert contrast.low - 1e-9 <= contrast.difference <= contrast.high + 1e-9
+    alone = package.score(good, ["bleu1", "cider"], resamples=0)
+    for metric in ("bleu1", "cider"):
+        assert found.scores[metric]["good"].value == pytest.approx(alone[metric].corpus)
+
+
+def test_equal_systems_do_not_differ():
+    same = _system(lambda i: f"a dog number {i} runs")
+    found = package.compare({"one": same, "two": same}, ["bleu4"], resamples=100)
+    assert (found.contrasts[0].difference, found.contrasts[0].p) == (0, 1)
+
+
+def test_a_corpus_score_that_is_no_mean_is_resampled_from_its_parts():
+    generator = np.random.default_rng(0)
+    words = "a dog runs on the grass number is running".split()
+    samples = [Sample(i, " ".join(generator.choice(words, generator.integers(3, 9))), texts) for i, texts in REFERENCES.items()]
+    results = package.score(samples, ["bleu2"], resamples=0)
+    rows = generator.integers(0, 30, 30)
+    again = package.score(
+        [Sample(str(k), samples[r].caption, samples[r].references) for k, r in enumerate(rows)], ["bleu2"], resamples=0
+    )
+    pooled = results["bleu2"].pool(results["bleu2"].statistics[rows].sum(axis=0))
+    assert pooled == pytest.approx(again["bleu2"].corpus, abs=1e-12)
+
+
+def test_captions_are_paired_by_id_and_what_is_missing_is_said():
+    first = _system(lambda i: f"a dog number {i} runs")
+    second = list(reversed(first[3:]))
+    found = package.compare({"first": first, "second": second}, ["bleu1"], resamples=50)
+    assert found.samples == 27
+    assert found.warnings == ["first: 3 captions whose ids the others lack were left out."]
+    assert found.contrasts[0].difference == 0
+
+
+def test_what_cannot_be_compared_is_said():
+    one = _system(lambda i: "a dog")
+    with pytest.raises(package.InputError, match="at least two systems"):
+        package.compare({"one": one}, ["bleu1"])
+    other = [Sample(f"x{s.id}", s.caption, s.references) for s in one]
+    with pytest.raises(package.InputError, match="no id in common"):
+        package.compare({"one": one, "other": other}, ["bleu1"])
+    with pytest.raises(package.InputError, match="unknown correction 'sidak'"):
+        package.compare({"one": one, "two": one}, ["bleu1"], correction="sidak")

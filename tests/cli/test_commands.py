@@ -1,0 +1,147 @@
+"""The command as a user meets it."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+import caplens as package
+
+ROWS = [
+    {"id": "1", "caption": "a dog runs", "references": ["a dog is running", "the dog runs"], "system": "s"},
+    {"id": "2", "caption": "a cat sleeps", "references": ["a cat is sleeping", "one cat sleeps"], "system": "s"},
+]
+
+
+def test_the_example_that_comes_with_it_is_scored(caplens):
+    said = caplens("score", "--example")
+    assert said.status == 0
+    assert "cider" in said.out
+    assert "21 of 21 captions scored" in said.out
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "bench", "convert", "df", "list", "doctor"])
+def test_help_has_examples(caplens, command):
+    said = caplens(command, "--help")
+    assert said.status == 0
+    assert f"caplens {command}" in said.out
+    assert "Example" in said.out
+
+
+def test_version(caplens):
+    assert caplens("--version").out.strip() == package.__version__
+
+
+@pytest.mark.parametrize("kind", ["metrics", "tokenizers", "benchmarks", "languages"])
+def test_lists(caplens, kind):
+    found = json.loads(caplens("list", kind, "-f", "json").out)[kind]
+    names = {next(iter(row.values())) for row in found}
+    expected = {
+        "metrics": {"bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider", "cider-original", "length", "meteor", "spice"},
+        "tokenizers": {"ptb", "13a", "intl", "char", "unicode"},
+        "benchmarks": {"flickr8k-expert", "flickr8k-cf"},
+        "languages": {"en", "quz", "th"},
+    }
+    assert expected[kind] <= names
+
+
+def test_doctor_names_the_cure_for_what_is_missing(caplens, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    checks = {row["what"]: row for row in json.loads(caplens("doctor", "-f", "json").out)["checks"]}
+    assert checks["numpy"]["state"] == "ok"
+    assert checks["Java (METEOR, SPICE)"]["state"] == "missing"
+    assert "apt-get install" in checks["Java (METEOR, SPICE)"]["how to get it"]
+
+
+def test_every_form_of_a_score(caplens, write, tmp_path):
+    captions = write("captions.jsonl", ROWS)
+    found = {}
+    for suffix in ("json", "jsonl", "csv", "tsv", "md", "tex", "txt"):
+        output = tmp_path / f"scores.{suffix}"
+        assert caplens("score", captions, "-m", "cider,bleu1", "-o", output).status == 0
+        found[suffix] = output.read_text(encoding="utf-8")
+    document = json.loads(found["json"])
+    values = document["metrics"]["bleu1"]["values"]
+    assert document["metrics"]["bleu1"]["low"] <= document["metrics"]["bleu1"]["corpus"]
+    rows = [json.loads(line) for line in found["jsonl"].splitlines()]
+    assert [row["id"] for row in rows] == ["1", "2"]
+    assert [row["bleu1"] for row in rows] == values
+    table = list(csv.DictReader(io.StringIO(found["csv"])))
+    assert [float(row["bleu1"]) for row in table] == values
+    assert list(csv.DictReader(io.StringIO(found["tsv"]), delimiter="\t")) == table
+    assert "| metric | score |" in found["md"]
+    assert r"\toprule" in found["tex"]
+    assert "metric" in found["txt"]
+
+
+def test_compare_takes_a_file_for_each_system_or_one_for_all(caplens, write):
+    other = [{**row, "caption": "nothing alike", "system": "t"} for row in ROWS]
+    a, b, both = write("a.jsonl", ROWS), write("b.jsonl", other), write("both.jsonl", ROWS + other)
+    apart = json.loads(caplens("compare", a, b, "-m", "bleu1", "-f", "json").out)
+    together = json.loads(caplens("compare", both, "-m", "bleu1", "-f", "json").out)
+    assert apart["systems"] == ["a", "b"]
+    assert together["systems"] == ["s", "t"]
+    assert [c["difference"] for c in apart["contrasts"]] == [c["difference"] for c in together["contrasts"]]
+    assert caplens("compare", a, b).status == 0
+    assert "all rows are of one system" in caplens("compare", a).err
+    assert "twice" in caplens("compare", a, a).err
+    nameless = write("c.jsonl", [{key: value for key, value in ROWS[0].items() if key != "system"}])
+    assert "names no 'system'" in caplens("compare", nameless).err
+
+
+def test_bench_prints_the_published_values_beside_ours(caplens, flickr8k):
+    said = caplens("bench", "flickr8k-expert", "--data", flickr8k, "-m", "bleu1", "--resamples", 20, "-f", "json")
+    found = json.loads(said.out)
+    assert set(found["results"]["bleu1"]["tau-c"]) == {"value", "low", "high", "published"}
+    assert found["results"]["bleu1"]["tau-c"]["published"] == 32.3
+    assert found["protocol"] == "expanded"
+    assert "has no protocol 'max'" in caplens("bench", "flickr8k-expert", "--data", flickr8k, "--protocol", "max").err
+
+
+def test_convert_there_and_back(caplens, write, tmp_path):
+    captions = write("captions.jsonl", ROWS)
+    results, annotations, back = tmp_path / "results.json", tmp_path / "annotations.json", tmp_path / "back.jsonl"
+    assert caplens("convert", captions, results, "--to", "coco", "--references-output", annotations).status == 0
+    assert caplens("convert", results, back, "--references", annotations).status == 0
+    assert [json.loads(line) for line in back.read_text().splitlines()] == [dict(sorted(row.items())) for row in ROWS]
+    assert "2 samples written" in caplens("convert", annotations, tmp_path / "references.csv").err
+    assert "does not tell the format" in caplens("convert", captions, tmp_path / "x.json").err
+    assert "unknown format 'xml'" in caplens("convert", captions, tmp_path / "x", "--to", "xml").err
+
+
+def test_document_frequencies_are_counted_once_and_kept(caplens, write, tmp_path):
+    references, df = write("references.json", {"1": ["a dog"], "2": ["a cat"], "3": ["a man"]}), tmp_path / "df.json"
+    assert "images written" in caplens("df", references, df).err
+    captions = write("captions.jsonl", ROWS)
+    kept = json.loads(caplens("score", captions, "-m", "cider", "--df", df, "-f", "json").out)
+    counted = json.loads(caplens("score", captions, "-m", "cider", "--df", references, "-f", "json").out)
+    assert kept == counted
+
+
+def test_it_runs_as_a_program_and_starts_without_heavy_libraries():
+    code = (
+        "import sys; from caplens.cli.main import app;"
+        "heavy = {'torch', 'transformers', 'onnxruntime', 'pyarrow', 'jieba'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_progress_shows_rate_and_time_left(write, monkeypatch):
+    import rich.console
+
+    from caplens.cli import bar
+
+    shown = io.StringIO()
+    monkeypatch.setattr(bar.sys, "stderr", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(bar, "Console", lambda stderr: rich.console.Console(file=shown, force_terminal=True, width=120))
+    path = write("captions.jsonl", [{**ROWS[0], "id": str(i)} for i in range(5000)])
+    with bar.progress_bar(quiet=False):
+        package.score(path, ["cider"], resamples=0)
+    assert "reading captions.jsonl" in shown.getvalue()
+    assert "/s" in shown.getvalue()
+    assert "left:" in shown.getvalue()

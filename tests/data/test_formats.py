@@ -1,0 +1,110 @@
+"""Every format reads what it wrote, and is told by what it holds."""
+
+import bz2
+import gzip
+import json
+import lzma
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from caplens.data import Sample, SampleFile, read_references, with_references, write_samples
+from caplens.data.reading import detect
+from caplens.errors import InputError
+
+TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=30)
+SAMPLES = st.lists(
+    st.builds(
+        Sample,
+        id=st.text(alphabet=st.characters(codec="utf-8"), min_size=1, max_size=10),
+        caption=TEXT,
+        references=st.lists(TEXT, max_size=3).map(tuple),
+        image=st.none() | st.text("abc/.", min_size=1, max_size=8),
+        lang=st.sampled_from([None, "en", "zh-Hans", "quz"]),
+        system=st.none() | st.text("xyz", min_size=1),
+        ratings=st.lists(st.floats(-5, 5) | st.integers(1, 5), max_size=3).map(tuple),
+        meta=st.dictionaries(st.text("klm", min_size=1, max_size=4), st.integers() | TEXT | st.lists(st.booleans()), max_size=2),
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda sample: sample.id,
+)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "tsv", "parquet"])
+@given(samples=SAMPLES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read_back(tmp_path, suffix, samples):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"samples.{suffix}"
+    assert write_samples(samples, path) == len(samples)
+    assert list(SampleFile(path)) == samples
+
+
+@given(samples=SAMPLES)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_coco_files_give_back_captions_references_and_the_rest(tmp_path, samples):
+    results, annotations = tmp_path / "results.json", tmp_path / "annotations.json"
+    write_samples(samples, results, "coco", annotations)
+    assert detect(results) == "coco-results"
+    bare = [Sample(s.id, s.caption, (), s.image, None, s.lang, s.system, s.ratings, s.meta) for s in samples]
+    assert list(SampleFile(results)) == bare
+    if any(sample.references for sample in samples):
+        assert detect(annotations) == "coco-annotations"
+        assert list(with_references(SampleFile(results), read_references(annotations))) == samples
+
+
+def test_dictionaries_of_clipscore_give_back_captions_and_references(tmp_path):
+    samples = [Sample("a", "a dog", ("one dog", "the dog")), Sample("b", "a cat", ("one cat",))]
+    captions, references = tmp_path / "captions.json", tmp_path / "references.json"
+    write_samples(samples, captions, "dictionary", references)
+    assert json.loads(captions.read_text()) == {"a": "a dog", "b": "a cat"}
+    assert json.loads(references.read_text()) == {"a": ["one dog", "the dog"], "b": ["one cat"]}
+    assert list(with_references(SampleFile(captions), read_references(references))) == samples
+
+
+def test_the_format_is_told_by_content_not_by_name(write):
+    row = {"id": "1", "caption": "a dog"}
+    assert detect(write("a.txt", json.dumps(row) + "\n" + json.dumps({**row, "id": "2"}))) == "jsonl"
+    assert detect(write("b.csv", [{"image_id": 1, "caption": "a dog"}])) == "coco-results"
+    assert detect(write("c.csv", {"x": "a dog"})) == "dictionary"
+    assert detect(write("d.json", "id\tcaption\n1\ta dog\n")) == "tsv"
+    assert detect(write("e.json", "id;caption\n1;a dog\n")) == "csv"
+    assert detect(write("f.tsv", '{\n "x": "a dog",\n "y": "a cat"\n}')) == "dictionary"
+    assert detect(write("g", json.dumps(row))) == "jsonl"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_packed_files_are_read_as_they_are(write, pack):
+    path = write("captions.jsonl", pack(b'{"id": 1, "caption": "a dog"}\n'))
+    assert list(SampleFile(path)) == [Sample("1", "a dog")]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(write):
+    assert list(SampleFile(write("a.csv", b"\xef\xbb\xbfid,caption\n1,a dog\n"))) == [Sample("1", "a dog")]
+
+
+def test_references_may_be_rows_of_captions(write):
+    rows = [{"id": "1", "caption": "a dog"}, {"id": "1", "caption": "one dog"}, {"id": "2", "caption": "a cat"}]
+    assert read_references(write("references.jsonl", rows)) == {"1": ("a dog", "one dog"), "2": ("a cat",)}
+
+
+def test_reading_is_a_stream(write):
+    path = write("captions.jsonl", '{"id": 1, "caption": "a dog"}\n' + "{broken\n")
+    samples = iter(SampleFile(path))
+    assert next(samples).caption == "a dog"
+    with pytest.raises(InputError, match="line 2: broken JSON"):
+        next(samples)
+
+
+def test_converting_never_loses_anything_silently(tmp_path):
+    sample = Sample("1", "a dog", ("one dog",), lang="en")
+    for to, message in (("coco", "second file"), ("dictionary", "second file")):
+        with pytest.raises(InputError, match=message):
+            write_samples([sample], tmp_path / "out.json", to)
+    with pytest.raises(InputError, match="dictionary cannot hold lang"):
+        write_samples([sample], tmp_path / "out.json", "dictionary", tmp_path / "references.json")
+    assert list(tmp_path.iterdir()) == []
+    assert write_samples([sample], tmp_path / "out.json", "dictionary", lossy=True) == 1

@@ -1,0 +1,189 @@
+"""Metrics against published numbers and worked examples."""
+
+import json
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import caplens as package
+from caplens.data import Sample, SampleFile, read_references, with_references
+from caplens.errors import InputError, MissingExtraError
+from caplens.metrics import METRICS, get_metric
+from caplens.metrics.cider import cider
+from caplens.metrics.document_frequency import DocumentFrequency
+from caplens.metrics.rouge import lcs_length
+from caplens.text import get_tokenizer
+
+
+def _coco_samples(folder):
+    references = read_references(folder / "en_captions_val2014.json.gz")
+    return with_references(SampleFile(folder / "en_captions_val2014_fakecap_results.json.gz"), references)
+
+
+def test_the_coco_example_gets_its_published_scores(coco_example, golden):
+    published = golden("coco_fakecap")
+    names = ["bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider"]
+    results = package.score(_coco_samples(coco_example), names, resamples=0)
+    assert {name: round(results[name].corpus, 3) for name in names} == {name: published["scores"][name] for name in names}
+    assert results["cider"].signature == "cider-d|tok:ptb|df:corpus|n:4|sigma:6|refs:5-6|v:0.1.0"
+
+
+def test_meteor_gets_its_published_score(coco_example, golden, needs_java):
+    pytest.importorskip("pycocoevalcap")
+    results = package.score(_coco_samples(coco_example), ["meteor"], resamples=0)
+    assert round(results["meteor"].corpus, 3) == golden("coco_fakecap")["scores"]["meteor"]
+
+
+def test_meteor_without_java_says_how_to_get_it(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    for name in ("meteor", "spice"):
+        with pytest.raises(MissingExtraError, match=r"needs a Java runtime.*apt-get install"):
+            get_metric(name)
+
+
+def test_meteor_is_for_english_only(needs_java):
+    pytest.importorskip("pycocoevalcap")
+    with pytest.raises(InputError, match=r"English captions only.*'de'"):
+        package.score([Sample("1", "ein Hund", ("ein Hund",), lang="de")], ["meteor"])
+
+
+def _brute_cider(candidates, references, clip, sigma):
+    """The equations of Vedantam et al. (2015), word for word, with length counted in bigrams."""
+
+    def grams(text, n):
+        words = text.split()
+        return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+    scores = []
+    for candidate, texts in zip(candidates, references, strict=True):
+        total = 0.0
+        for n in (1, 2, 3, 4):
+
+            def idf(gram, n=n):
+                df = sum(any(gram in grams(text, n) for text in of_image) for of_image in references)
+                return math.log(len(references)) - math.log(max(1, df))
+
+            def vector(text, n=n, idf=idf):
+                return {gram: grams(text, n).count(gram) * idf(gram) for gram in grams(text, n)}
+
+            mine = vector(candidate)
+            for text in texts:
+                theirs = vector(text)
+                norm = math.hypot(*mine.values()) * math.hypot(*theirs.values())
+                dot = sum((min(mine[g], theirs[g]) if clip else mine[g]) * theirs[g] for g in mine.keys() & theirs.keys())
+                penalty = math.exp(-((len(grams(candidate, 2)) - len(grams(text, 2))) ** 2) / (2 * sigma**2)) if sigma else 1
+                total += penalty * dot / norm / len(texts) / 4 if norm else 0
+        scores.append(10 * total)
+    return scores
+
+
+def test_cider_is_what_its_equations_say(entries_of):
+    candidates = ["a dog runs on the grass", "a a a dog", "the cat"]
+    references = [["a dog runs over grass", "the dog is running"], ["a dog", "one dog in a park"], ["a cat sleeps", "the cat"]]
+    for clip, sigma in ((True, 6.0), (False, None)):
+        found = cider(entries_of(candidates, references), sigma=sigma, clip=clip)
+        assert found == pytest.approx(_brute_cider(candidates, references, clip, sigma), abs=1e-12)
+
+
+def test_document_frequencies_of_the_corpus_itself_change_nothing_and_survive_a_file(tmp_path, entries_of):
+    references = [["a dog runs", "the dog"], ["a cat"], ["a man and a dog", "one man"]]
+    samples = [Sample(str(i), "a dog and a man", tuple(texts)) for i, texts in enumerate(references)]
+    frequency = DocumentFrequency.count(references, get_tokenizer("ptb"))
+    assert frequency.counts["a"] == 3
+    assert frequency.counts["a dog"] == 2
+    frequency.save(tmp_path / "df.json")
+    alone = package.score(samples, ["cider", "cider-original"], resamples=0)
+    given = package.score(samples, ["cider", "cider-original"], df=tmp_path / "df.json", resamples=0)
+    for name in ("cider", "cider-original"):
+        assert given[name].values == pytest.approx(alone[name].values, abs=1e-12)
+        assert f"|df:3@{frequency.label.split('@')[1]}|" in given[name].signature
+
+
+def test_document_frequencies_may_be_given_as_a_file_of_references(write):
+    references = write("references.json", {"1": ["a dog"], "2": ["a cat"], "3": ["a man"]})
+    found = package.score([Sample("x", "a dog", ("a dog",))], ["cider"], df=references, resamples=0)
+    assert found["cider"].corpus == pytest.approx(5.0)
+
+
+def test_document_frequencies_of_another_tokenizer_are_refused(tmp_path):
+    DocumentFrequency.count([["a dog"]], get_tokenizer("char")).save(tmp_path / "df.json")
+    with pytest.raises(InputError, match="counted with the tokenizer 'char'"):
+        package.score([Sample("x", "a dog", ("a dog",))], ["cider"], df=tmp_path / "df.json")
+
+
+def _brute_lcs(a, b):
+    return max(
+        sum(choice)
+        for choice in product([0, 1], repeat=len(a))
+        if _is_subsequence([token for token, taken in zip(a, choice, strict=True) if taken], b)
+    )
+
+
+def _is_subsequence(part, whole):
+    rest = iter(whole)
+    return all(token in rest for token in part)
+
+
+@given(st.lists(st.integers(0, 3), max_size=7), st.lists(st.integers(0, 3), max_size=7))
+def test_the_longest_common_subsequence_is_that_of_trying_all(a, b):
+    assert lcs_length(a, b) == _brute_lcs(a, b)
+
+
+def test_languages_are_scored_apart_and_listed():
+    english = [Sample(f"e{i}", "a dog runs", ("a dog runs", "the dog")) for i in range(2)]
+    chinese = [Sample("z1", "一只狗", ("一只狗",), lang="zh"), Sample("z2", "两只猫", ("三只猫",), lang="zh")]
+    together = package.score([english[0], *chinese, english[1]], ["cider", "bleu1"], resamples=0)
+    apart = package.score(chinese, ["cider", "bleu1"], resamples=0)
+    for name in ("cider", "bleu1"):
+        assert together[name].values[1:3] == pytest.approx(apart[name].values)
+        assert together[name].by_language["zh"] == pytest.approx(apart[name].corpus)
+    assert "tok:en=ptb,zh=unicode" in together["cider"].signature
+
+
+def test_a_tokenizer_for_all_is_one_flag():
+    found = package.score([Sample("1", "a dog", ("a dog",))], ["length"], tokenizer="char", resamples=0)
+    assert found["length"].values.tolist() == [4]
+    assert "tok:char" in found["length"].signature
+
+
+def test_a_captions_own_text_as_reference_gets_full_marks():
+    samples = [Sample(str(i), text, (text,)) for i, text in enumerate(["a dog runs on grass", "two cats sleep in a box"])]
+    found = package.score(samples, resamples=0)
+    assert [found[f"bleu{n}"].corpus for n in (1, 2, 3, 4)] == pytest.approx([1] * 4)
+    assert found["rouge-l"].corpus == pytest.approx(1)
+    assert found["cider"].corpus == pytest.approx(10)
+
+
+def test_intervals_hold_the_corpus_score_and_are_the_same_for_the_same_seed():
+    generator = np.random.default_rng(0)
+    words = "a dog cat man runs sits red blue grass".split()
+    texts = [" ".join(generator.choice(words, 6)) for _ in range(80)]
+    samples = [Sample(str(i), texts[i], (texts[40 + i], texts[79 - i])) for i in range(40)]
+    first, second = package.score(samples, seed=3), package.score(samples, seed=3)
+    for name, (low, high) in first.intervals.items():
+        assert low < first[name].corpus < high
+    assert first.intervals == second.intervals
+    assert first.intervals != package.score(samples, seed=4).intervals
+
+
+def test_the_json_is_the_contract(write):
+    samples = [Sample("1", "a dog", ("a dog",)), Sample("2", "", ("a cat",))]
+    found = package.score(samples, ["cider"], resamples=0).to_dict()
+    assert found["caplens"] == package.__version__
+    assert found["ids"] == ["1", "2"]
+    assert set(found["metrics"]["cider"]) == {"corpus", "values", "signature"}
+    assert found["metrics"]["cider"]["values"][1] is None
+    assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0}
+    assert found["errors"] == {"2": "the caption is empty"}
+    json.dumps(found, allow_nan=False)
+
+
+def test_every_metric_that_is_listed_can_be_made(needs_java):
+    pytest.importorskip("pycocoevalcap")
+    for name in METRICS:
+        if name != "spice":
+            assert get_metric(name).name == name
