@@ -30,14 +30,14 @@ class SampleFile:
         self._caption_required = caption_required
 
     def __iter__(self) -> Iterator[Sample]:
-        seen: dict[tuple[str, str | None, str | None], int] = {}
+        seen: dict[object, int] = {}
         with Source(self.path) as source:
             rows = track(self._rows(source), f"reading {self.path.name}", source.size, source.position)
             for count, (place, row) in enumerate(rows, 1):
                 if self._caption_required and "caption" not in row:
                     _take_only_reference(row, place)
                 sample = sample_from_row(row, place, caption_required=self._caption_required)
-                key = (sample.id, sample.system, sample.lang)
+                key = (sample.id, sample.system, sample.lang) if sample.system or sample.lang else sample.id
                 first = seen.setdefault(key, place.number or count)
                 if first != (place.number or count):
                     raise InputError(

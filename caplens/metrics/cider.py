@@ -6,81 +6,89 @@ counts at the reference's and takes off for a different length. As in the COCO e
 an entry's references, and length is counted in bigrams.
 """
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from itertools import islice
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from caplens.metrics.base import Floats, mean_statistics
-from caplens.metrics.document_frequency import DocumentFrequency, InverseFrequency, inverse_frequency
+from caplens.metrics.document_frequency import DocumentFrequency, FrequencyTable, InverseFrequency
 from caplens.metrics.lexical import LexicalMetric
 from caplens.progress import track
 from caplens.text.corpus import Entries, Ints
 from caplens.text.ngrams import Keys, NgramCounts, count_ngrams
 
-MAX_ORDER = 4
+ORDERS = range(1, 5)
 SIGMA = 6.0
 _CHUNK_TOKENS = 250_000
 _KEPT_TOKENS = 4_000_000
 
+T = TypeVar("T")
+
 
 def cider(entries: Entries, frequency: DocumentFrequency | None = None, sigma: float | None = SIGMA, clip: bool = True) -> Floats:
     """CIDEr of each entry; CIDEr-D with `sigma` and `clip`, the original with neither (equations 1 and 2 of the paper)."""
-    similarity = np.zeros(len(entries.references.lengths))
-    with ThreadPoolExecutor() as pool:
-        # A small corpus is counted once for each order, and its chunks in parallel. A large one is counted twice, so that
-        # only one chunk has to be in memory.
-        kept = list(entries.chunks(_CHUNK_TOKENS)) if len(entries.references.tokens) <= _KEPT_TOKENS else None
-        for n in track(range(1, MAX_ORDER + 1), "cider", MAX_ORDER):
-            counted: Iterable[tuple[Entries, NgramCounts]]
-            if kept is None:
-                counted = _Counted(entries, n)
-            else:
-                counted = list(zip(kept, pool.map(partial(count_ngrams, n=n), kept), strict=True))
-            idf = _idf_of_corpus(counted, len(entries)) if frequency is None else frequency.idf(n, entries.vocabulary)
-            cosines = partial(_cosines, idf=idf, clip=clip)
-            similarity += np.concatenate(list(map(cosines, counted) if kept is None else pool.map(cosines, counted))) / MAX_ORDER
+    # The chunks of a small corpus remember their n-grams; those of a large one are made and counted anew for each pass.
+    kept = list(entries.chunks(_CHUNK_TOKENS)) if len(entries.references.tokens) <= _KEPT_TOKENS else None
+
+    def chunks(description: str) -> Iterator[Entries]:
+        return track(kept or entries.chunks(_CHUNK_TOKENS), f"cider: {description}", len(entries), size=len)
+
+    if frequency is None:
+        idf = _idf_of_corpus(chunks("document frequencies"), len(entries))
+    else:
+        idf = [frequency.idf(n, entries.vocabulary) for n in ORDERS]
+    similarity = np.concatenate(list(_in_threads(partial(_similarity, idf=idf, clip=clip), chunks("similarities"))))
     if sigma is not None:
         similarity *= _length_penalty(entries, sigma)
     return 10 * np.bincount(entries.entry_of_reference(), similarity, len(entries)) / entries.reference_counts
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """Chunks with their n-grams, counted anew each time one iterates over them."""
-
-    entries: Entries
-    n: int
-
-    def __iter__(self) -> Iterator[tuple[Entries, NgramCounts]]:
-        return ((chunk, count_ngrams(chunk, self.n)) for chunk in self.entries.chunks(_CHUNK_TOKENS))
+def _in_threads(function: Callable[[Entries], T], chunks: Iterable[Entries]) -> Iterator[T]:
+    """The results in order, as many chunks at a time as there are processors: numpy sorts without holding Python up."""
+    workers = os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        remaining = iter(chunks)
+        while window := list(islice(remaining, workers)):
+            yield from pool.map(function, window)
 
 
-def _idf_of_corpus(counted: Iterable[tuple[Entries, NgramCounts]], documents: int) -> InverseFrequency:
-    """log N - log max(1, df), with document frequencies counted over the entries themselves."""
-    keys, counts = [], []
-    for chunk, grams in counted:
+def _grams(chunk: Entries, n: int) -> NgramCounts:
+    return chunk.remember(f"{n}-grams", partial(count_ngrams, chunk, n))
+
+
+def _idf_of_corpus(chunks: Iterable[Entries], documents: int) -> list[InverseFrequency]:
+    """log N - log max(1, df) for each order, with document frequencies counted over the entries themselves."""
+    tables = [FrequencyTable() for _ in ORDERS]
+    for counts in _in_threads(_document_counts, chunks):
+        for table, (keys, count) in zip(tables, counts, strict=True):
+            table.add(keys, count)
+    return [table.inverse(documents) for table in tables]
+
+
+def _document_counts(chunk: Entries) -> list[tuple[Keys, Ints]]:
+    """The n-grams of a chunk, and in how many of its entries' references each stands."""
+    counts = []
+    for n in ORDERS:
+        grams = _grams(chunk, n)
         document = grams.pair[~grams.is_candidate]
         document = document[np.concatenate([[True], document[1:] != document[:-1]])] if len(document) else document
-        keys.append(grams.keys)
-        counts.append(np.bincount(document // len(chunk), minlength=len(grams.keys)))
-    table, frequency = (keys[0], counts[0]) if len(keys) == 1 else _summed(np.concatenate(keys), np.concatenate(counts))
-    return inverse_frequency(table, frequency, documents)
+        counts.append((grams.keys, np.bincount(document // len(chunk), minlength=len(grams.keys))))
+    return counts
 
 
-def _summed(keys: Keys, counts: Ints) -> tuple[Keys, Ints]:
-    order = np.argsort(keys)
-    keys = keys[order]
-    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    return keys[first], np.add.reduceat(counts[order], first)
+def _similarity(chunk: Entries, idf: list[InverseFrequency], clip: bool) -> Floats:
+    """The mean cosine of each reference to its candidate, over the orders."""
+    cosines: Floats = np.mean([_cosines(chunk, _grams(chunk, n), idf[n - 1], clip) for n in ORDERS], axis=0)
+    return cosines
 
 
-def _cosines(counted: tuple[Entries, NgramCounts], idf: InverseFrequency, clip: bool) -> Floats:
+def _cosines(chunk: Entries, grams: NgramCounts, idf: InverseFrequency, clip: bool) -> Floats:
     """The cosine of each reference to its candidate."""
-    chunk, grams = counted
     size = len(chunk)
     weight = grams.count * idf(grams.keys)[grams.gram]
     norm = np.sqrt(np.bincount(grams.text, weight * weight, size + len(chunk.references.lengths)))
@@ -123,7 +131,7 @@ class Cider(LexicalMetric):
 
     def choices(self) -> tuple[str, dict[str, Any]]:
         df = "corpus" if self.frequency is None else self.frequency.label
-        return "cider-d", {"df": df, "n": MAX_ORDER, "sigma": f"{SIGMA:g}"}
+        return "cider-d", {"df": df, "n": ORDERS[-1], "sigma": f"{SIGMA:g}"}
 
 
 class CiderOriginal(Cider):

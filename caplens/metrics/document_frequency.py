@@ -26,22 +26,51 @@ _PICKLES = (b"\x80", b"(dp", b"(lp", b"ccollections\n", b"cnumpy")
 InverseFrequency = Callable[[Keys], Floats]
 
 
-def inverse_frequency(keys: Keys, counts: Ints, documents: int) -> InverseFrequency:
-    """A function from keys to log N - log max(1, df), given in how many of N documents each key stands."""
-    log_documents = np.log(float(documents))
-    # A key in one document or none weighs log N, so that most need not be looked up.
-    common = np.flatnonzero(counts > 1)
-    common = common[np.argsort(keys[common])]
-    known, log_counts = keys[common], np.log(counts[common].astype(np.float64))
+class FrequencyTable:
+    """In how many documents each key stands, added up piece by piece.
 
-    def idf(wanted: Keys) -> Floats:
-        if not len(known):
-            return np.full(len(wanted), log_documents)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        weights: Floats = log_documents - np.where(known[place] == wanted, log_counts[place], 0.0)
-        return weights
+    Pieces wait until they are as large as the table, so that a table of any size is merged few times and the memory
+    needed is in proportion to the distinct keys.
+    """
 
-    return idf
+    _LEAST_MERGE = 2_000_000
+
+    def __init__(self) -> None:
+        self._keys, self._counts = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+        self._waiting: list[tuple[Keys, Ints]] = []
+        self._size = 0
+
+    def add(self, keys: Keys, counts: Ints) -> None:
+        self._waiting.append((keys, counts))
+        self._size += len(keys)
+        if self._size > max(len(self._keys), self._LEAST_MERGE):
+            self._merge()
+
+    def _merge(self) -> None:
+        keys = np.concatenate([self._keys, *(keys for keys, _ in self._waiting)])
+        counts = np.concatenate([self._counts, *(counts for _, counts in self._waiting)])
+        order = np.argsort(keys)
+        keys = keys[order]
+        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else order
+        self._keys, self._counts = keys[first], np.add.reduceat(counts[order], first) if len(keys) else counts
+        self._waiting, self._size = [], 0
+
+    def inverse(self, documents: int) -> InverseFrequency:
+        """A function from keys to log N - log max(1, df), for N documents."""
+        self._merge()
+        log_documents = np.log(float(documents))
+        # A key in one document or none weighs log N, so that most need not be looked up.
+        common = self._counts > 1
+        known, log_counts = self._keys[common], np.log(self._counts[common].astype(np.float64))
+
+        def idf(wanted: Keys) -> Floats:
+            if not len(known):
+                return np.full(len(wanted), log_documents)
+            place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            weights: Floats = log_documents - np.where(known[place] == wanted, log_counts[place], 0.0)
+            return weights
+
+        return idf
 
 
 class DocumentFrequency:
@@ -112,7 +141,9 @@ class DocumentFrequency:
                 counts.append(count)
         starts = np.arange(0, len(numbers), n)
         keys = ngram_keys(np.array(numbers, dtype=np.int32), starts, n, len(vocabulary))
-        return inverse_frequency(keys, np.array(counts, dtype=np.int64), self.documents)
+        table = FrequencyTable()
+        table.add(keys, np.array(counts, dtype=np.int64))
+        return table.inverse(self.documents)
 
 
 def _grams(tokens: Sequence[str]) -> Iterable[str]:

@@ -122,13 +122,18 @@ def _on_rows(compute: Callable[[Floats, Floats], float], x: Floats, y: Floats, t
 
 def _pearson_of_resamples(x: Floats, y: Floats, group: Ints, draws: Floats) -> Floats:
     x, y = x - x.mean(), y - y.mean()
-    return _in_blocks(lambda drawn: _weighted_pearson(x, y, drawn[:, group]), draws, len(x))
+    products = (np.ones(len(x)), x, y, x * x, y * y, x * y)
+    sums = np.stack([np.bincount(group, values, draws.shape[1]) for values in products])
+    return _pearson(*(sums @ draws.T))
 
 
 def _spearman_of_resamples(x: Floats, y: Floats, group: Ints, draws: Floats) -> Floats:
     def compute(drawn: Floats) -> Floats:
         rows = drawn[:, group]
-        return _weighted_pearson(_midranks(x, rows), _midranks(y, rows), rows)
+        rank_x, rank_y = _midranks(x, rows), _midranks(y, rows)
+        weighted_x, weighted_y = rows * rank_x, rows * rank_y
+        products = (rows, weighted_x, weighted_y, weighted_x * rank_x, weighted_y * rank_y, weighted_x * rank_y)
+        return _pearson(*(values.sum(axis=1) for values in products))
 
     return _in_blocks(compute, draws, len(x))
 
@@ -144,14 +149,12 @@ def _midranks(values: Floats, rows: Floats) -> Floats:
     return ranked
 
 
-def _weighted_pearson(x: Floats, y: Floats, rows: Floats) -> Floats:
-    size = rows.sum(axis=1)
-    mean_x, mean_y = (rows * x).sum(axis=1) / size, (rows * y).sum(axis=1) / size
-    square_x, square_y = (rows * x * x).sum(axis=1) / size, (rows * y * y).sum(axis=1) / size
-    covariance = (rows * x * y).sum(axis=1) / size - mean_x * mean_y
-    variance_x, variance_y = square_x - mean_x**2, square_y - mean_y**2
+def _pearson(size: Floats, x: Floats, y: Floats, xx: Floats, yy: Floats, xy: Floats) -> Floats:
+    """The correlation of each resample from its sums."""
+    covariance = xy / size - x * y / size**2
+    variance_x, variance_y = xx / size - (x / size) ** 2, yy / size - (y / size) ** 2
     # What is left of a constant after taking off its mean is rounding.
-    constant = (variance_x <= _ROUNDING * square_x) | (variance_y <= _ROUNDING * square_y)
+    constant = (variance_x <= _ROUNDING * xx / size) | (variance_y <= _ROUNDING * yy / size)
     return np.where(constant, np.nan, covariance / np.sqrt(variance_x * variance_y))
 
 

@@ -19,9 +19,9 @@ class NgramCounts:
     numbered 0, 1, …, and `keys` tells them apart also across several calls.
     """
 
-    gram: Ints
-    text: Ints
-    count: Ints
+    gram: NDArray[np.int32]
+    text: NDArray[np.int32]
+    count: NDArray[np.int32]
     keys: Keys
     is_candidate: NDArray[np.bool_]
     pair: Ints
@@ -38,14 +38,15 @@ def count_ngrams(entries: Entries, n: int) -> NgramCounts:
     text = text_at[place]
 
     first = _run_starts(gram, text)
-    count = np.diff(first, append=len(gram))
+    count = np.diff(first, append=len(gram)).astype(np.int32)
     gram, text, place = gram[first], text[first], place[first]
     # Windows across two texts had numbers too; close the gaps they leave.
     starts = _run_starts(gram)
-    gram = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(gram)))
+    numbers = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(gram)))
     keys = ngram_keys(texts.tokens, place[starts], n, len(entries.vocabulary))
     entry_of_text = np.concatenate([np.arange(len(entries)), entries.entry_of_reference()])
-    return NgramCounts(gram, text, count, keys, text < len(entries), gram * len(entries) + entry_of_text[text])
+    pair = numbers.astype(np.int64) * len(entries) + entry_of_text[text]
+    return NgramCounts(numbers, text, count, keys, text < len(entries), pair)
 
 
 def ngram_keys(tokens: NDArray[np.int32], starts: Ints, n: int, vocabulary_size: int) -> Keys:

@@ -1,0 +1,19 @@
+"""The peak memory of a program run by itself."""
+
+import subprocess
+import time
+from pathlib import Path
+
+
+def peak_of(command: list[str]) -> float:
+    """Run a command and give its peak resident memory in GiB, as Linux counts it for that process alone."""
+    process = subprocess.Popen(command)
+    status = Path(f"/proc/{process.pid}/status")
+    peak = 0
+    while process.poll() is None:
+        lines = status.read_text().splitlines() if status.exists() else []
+        peak = max([peak, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))])
+        time.sleep(0.02)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    return peak / 2**20

@@ -1,0 +1,5 @@
+"""`python -m caplens`"""
+
+from caplens.cli.main import main
+
+main()
