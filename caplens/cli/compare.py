@@ -13,7 +13,7 @@ from caplens.cli.bar import progress_bar
 from caplens.cli.output import choose_format, deliver, warn
 from caplens.data import Sample, SampleFile
 from caplens.errors import InputError
-from caplens.report.views import differences_table, systems_table
+from caplens.report.views import differences_table, system_rows, systems_table
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -59,7 +59,8 @@ def compare(
             seed=seed,
             correction=correction,
         )
-    deliver(output, form, comparison.to_dict, [systems_table(comparison), differences_table(comparison)])
+    tables = [systems_table(comparison), differences_table(comparison)]
+    deliver(output, form, comparison.to_dict, tables, lambda: system_rows(comparison))
     warn(comparison.warnings)
 
 

@@ -38,6 +38,10 @@ _SUFFIXES = {
 }
 
 
+_SHORT = 24
+"""Cells up to this long are never broken into lines."""
+
+
 def choose_format(output: Path | None, asked: Format | None) -> Format:
     """The format asked for, or told by the output's name; complains before any work if the place cannot be written."""
     if output is not None:
@@ -112,10 +116,8 @@ def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:
 def _rich(table: Table) -> rich.table.Table:
     made = rich.table.Table(title=table.title or None, box=rich.box.SIMPLE_HEAD, title_justify="left")
     for index, column in enumerate(table.columns):
-        long_text = column in ("signature", "description")
-        made.add_column(
-            column, justify="right" if table.is_number(index) else "left", overflow="fold" if long_text else "ellipsis"
-        )
+        short = all(len(table.shown(row[index])) <= _SHORT for row in table.rows)
+        made.add_column(column, justify="right" if table.is_number(index) else "left", no_wrap=short, overflow="fold")
     for row in table.rows:
         made.add_row(*(rich.text.Text(table.shown(cell)) for cell in row))
     return made

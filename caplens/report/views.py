@@ -41,82 +41,67 @@ def samples_table(results: Results) -> Table:
 
 
 def bench_table(results: BenchResults) -> Table:
-    """A row for each metric, with what was published beside what was found."""
+    """A row for each coefficient and metric, with what was published beside what was found."""
     coefficients = list(next(iter(results.results.values())))
-    columns = ["metric"]
-    for name in coefficients:
-        columns += [name, f"{LEVEL} low", f"{LEVEL} high", "published", "within"]
     rows: list[list[Cell]] = []
-    for metric, found in results.results.items():
-        row: list[Cell] = [metric]
-        for name in coefficients:
+    for name in coefficients:
+        for metric, found in results.results.items():
             value, low, high, published = found[name]
-            row += [value, low, high, published, None if published is None else abs(value - published)]
-        rows.append(row)
+            rows.append([name, metric, value, low, high, published, None if published is None else abs(value - published)])
     notes = [
         f"{results.rows:,} data points about {results.images:,} images, times 100; intervals by bootstrap over images.",
-        f"Published: {results.source}. 'within' is how far from it we are.",
+        f"Published: {results.source}; 'within' is how far from it we are. To reproduce:",
+        *results.signatures.values(),
     ]
+    columns = ["coefficient", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within"]
     return Table(columns, rows, title=f"{results.benchmark}, protocol {results.protocol}", notes=notes, digits=2)
 
 
 def contrasts_table(results: BenchResults) -> Table:
-    """Which metrics agree with people better than which."""
+    """Which metrics agree with people better than which, by the benchmark's first coefficient."""
+    name = results.contrasts[0].coefficient
     rows: list[list[Cell]] = [
-        [
-            contrast.coefficient,
-            contrast.first,
-            contrast.second,
-            contrast.difference,
-            contrast.low,
-            contrast.high,
-            shown_p(contrast.p),
-        ]
+        [contrast.first, contrast.second, contrast.difference, contrast.low, contrast.high, shown_p(contrast.p)]
         for contrast in results.contrasts
+        if contrast.coefficient == name
     ]
-    columns = ["coefficient", "metric", "minus metric", "difference", f"{LEVEL} low", f"{LEVEL} high", "p"]
+    columns = ["metric", "minus metric", name, f"{LEVEL} low", f"{LEVEL} high", "p"]
     return Table(columns, rows, notes=["p by paired bootstrap over images, corrected by Holm."], digits=2)
 
 
 def systems_table(comparison: Comparison) -> Table:
     """Rows systems, columns metrics."""
-    rows: list[list[Cell]] = []
-    for system in comparison.systems:
-        row: list[Cell] = [system]
-        for found in comparison.scores.values():
-            row += [found[system].value, f"[{found[system].low:.3f}, {found[system].high:.3f}]"]
-        rows.append(row)
-    columns = ["system"]
-    for metric in comparison.scores:
-        columns += [metric, LEVEL]
-    return Table(columns, rows, notes=[f"{comparison.samples:,} captions that all systems have."])
+    rows: list[list[Cell]] = [
+        [system, *(_with_interval(*found[system]) for found in comparison.scores.values())] for system in comparison.systems
+    ]
+    notes = [
+        f"{comparison.samples:,} captions that all systems have; {LEVEL} intervals by bootstrap over images. To reproduce:",
+        *comparison.signatures.values(),
+    ]
+    return Table(["system", *comparison.scores], rows, notes=notes)
+
+
+def _with_interval(value: float, low: float, high: float) -> str:
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def system_rows(comparison: Comparison) -> Table:
+    """A row for each metric and system, in numbers."""
+    rows: list[list[Cell]] = [
+        [metric, system, *score] for metric, found in comparison.scores.items() for system, score in found.items()
+    ]
+    return Table(["metric", "system", "value", "low", "high"], rows)
 
 
 def differences_table(comparison: Comparison) -> Table:
+    """Every two systems, by each metric."""
     rows: list[list[Cell]] = [
-        [
-            found.metric,
-            found.first,
-            found.second,
-            found.difference,
-            found.low,
-            found.high,
-            shown_p(found.p),
-            shown_p(found.p_corrected),
-        ]
+        [found.metric, f"{found.first} − {found.second}", found.difference, found.low, found.high, shown_p(found.p_corrected)]
         for found in comparison.contrasts
     ]
-    columns = [
-        "metric",
-        "system",
-        "minus system",
-        "difference",
-        f"{LEVEL} low",
-        f"{LEVEL} high",
-        "p",
-        f"p ({comparison.correction})",
-    ]
-    return Table(columns, rows, notes=["p by paired permutation over images, intervals by paired bootstrap."])
+    columns = ["metric", "systems", "difference", f"{LEVEL} low", f"{LEVEL} high", "p"]
+    notes = [f"p by paired permutation over images, corrected by {comparison.correction}; intervals by paired bootstrap."]
+    return Table(columns, rows, notes=notes)
 
 
 def shown_p(p: float) -> str:
