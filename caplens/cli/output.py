@@ -72,7 +72,7 @@ def deliver(
         if output is None:
             console = rich.console.Console()
             for table in summary:
-                console.print(_rich(table))
+                console.print(rich_table(table))
                 for note in table.notes:
                     console.print(rich.text.Text(note, style="dim"))
             return
@@ -113,7 +113,7 @@ def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if value != value else value for key, value in row.items() if not (key == "error" and value is None)}
 
 
-def _rich(table: Table) -> rich.table.Table:
+def rich_table(table: Table) -> rich.table.Table:
     made = rich.table.Table(title=table.title or None, box=rich.box.SIMPLE_HEAD, title_justify="left")
     for index, column in enumerate(table.columns):
         short = all(len(table.shown(row[index])) <= _SHORT for row in table.rows)
@@ -127,7 +127,7 @@ def _plain(tables: Sequence[Table]) -> str:
     console = rich.console.Console(file=None, width=160, record=True, quiet=False, force_terminal=False)
     with console.capture() as captured:
         for table in tables:
-            console.print(_rich(table))
+            console.print(rich_table(table))
             for note in table.notes:
                 console.print(note, markup=False, highlight=False)
     return captured.get()

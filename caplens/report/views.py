@@ -17,7 +17,8 @@ def scores_table(results: Results) -> Table:
         rows.append([name, scores.corpus, low, high])
     scored = len(results.ids) - results.failed
     notes = [
-        f"{scored:,} of {len(results.ids):,} captions scored; intervals by bootstrap over images. To reproduce:",
+        f"{scored:,} of {len(results.ids):,} captions scored; intervals by bootstrap over images.",
+        "To reproduce:",
         *(scores.signature for scores in results.metrics.values()),
     ]
     return Table(["metric", "score", f"{LEVEL} low", f"{LEVEL} high"], rows, notes=notes)
@@ -50,7 +51,8 @@ def bench_table(results: BenchResults) -> Table:
             rows.append([name, metric, value, low, high, published, None if published is None else abs(value - published)])
     notes = [
         f"{results.rows:,} data points about {results.images:,} images, times 100; intervals by bootstrap over images.",
-        f"Published: {results.source}; 'within' is how far from it we are. To reproduce:",
+        f"Published: {results.source}; 'within' is how far from it we are.",
+        "To reproduce:",
         *results.signatures.values(),
     ]
     columns = ["coefficient", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within"]
@@ -75,7 +77,8 @@ def systems_table(comparison: Comparison) -> Table:
         [system, *(_with_interval(*found[system]) for found in comparison.scores.values())] for system in comparison.systems
     ]
     notes = [
-        f"{comparison.samples:,} captions that all systems have; {LEVEL} intervals by bootstrap over images. To reproduce:",
+        f"{comparison.samples:,} captions that all systems have; {LEVEL} intervals by bootstrap over images.",
+        "To reproduce:",
         *comparison.signatures.values(),
     ]
     return Table(["system", *comparison.scores], rows, notes=notes)
