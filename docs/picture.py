@@ -1,5 +1,6 @@
 """Makes docs/bench.svg, the picture of the README: `python docs/picture.py FLICKR8K_FOLDER`."""
 
+import io
 import re
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from caplens.cli.output import rich_table
 from caplens.report.views import bench_table
 
 results = caplens.bench("flickr8k-expert", sys.argv[1], ["bleu1", "bleu4", "rouge-l", "cider", "length"])
-console = rich.console.Console(record=True, width=84, file=Path("/dev/null").open("w"))
+console = rich.console.Console(record=True, width=84, file=io.StringIO())
 table = bench_table(results)
 console.print(rich_table(table))
 for note in table.notes[:2]:

@@ -10,7 +10,7 @@ ROOMS = [
     "data", "text", "backbones", "embed", "metrics", "stats", "bench", "perturb", "translate", "train", "human", "report", "cli",
 ]  # fmt: skip
 FOUNDATION = {"errors", "progress", "version"}
-FACADE = {"api", "__init__"}
+FACADE = {"api", "__init__", "__main__"}
 
 
 def _imported(path: Path) -> set[str]:
