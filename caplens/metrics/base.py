@@ -1,8 +1,9 @@
 """What a metric is, and what it returns."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from caplens.version import __version__
 
 Floats = NDArray[np.float64]
 Pool = Callable[[Floats], Floats]
+
+_BATCH = 2048
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,26 @@ class Collector(Protocol):
     def warnings(self) -> list[str]: ...
 
 
+_LACKS: dict[str, tuple[Callable[[Sample], bool], str]] = {
+    "caption": (lambda sample: not (sample.caption and sample.caption.strip()), "the caption is empty"),
+    "references": (lambda sample: not any(text.strip() for text in sample.references), "there are no references"),
+}
+
+
+def problem(sample: Sample, requires: frozenset[str]) -> str | None:
+    """Why a sample cannot be scored, or None if it can."""
+    for need, (lacking, sentence) in _LACKS.items():
+        if need in requires and lacking(sample):
+            return sentence
+    return None
+
+
+def batched(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    iterator = iter(samples)
+    while batch := list(islice(iterator, _BATCH)):
+        yield batch
+
+
 class Metric(ABC):
     """A score of captions. Options are set when it is made; a run collects samples and then computes."""
 
@@ -71,6 +94,15 @@ class Metric(ABC):
     @abstractmethod
     def compute(self, collected: Collector, size: int) -> Scores:
         """The scores of `size` samples, those that the collector did not get being NaN."""
+
+    def __call__(self, samples: Iterable[Sample]) -> Scores:
+        """The scores of samples; to score with several metrics in one pass, use `caplens.score`."""
+        collector, size = self.collector(), 0
+        for batch in batched(samples):
+            good = [index for index, sample in enumerate(batch) if problem(sample, self.requires) is None]
+            collector.add([size + index for index in good], [batch[index] for index in good])
+            size += len(batch)
+        return self.compute(collector, size)
 
 
 def signature(name: str, **choices: object) -> str:

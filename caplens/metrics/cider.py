@@ -131,7 +131,7 @@ class Cider(LexicalMetric):
 
     def choices(self) -> tuple[str, dict[str, Any]]:
         df = "corpus" if self.frequency is None else self.frequency.label
-        return "cider-d", {"df": df, "n": ORDERS[-1], "sigma": f"{SIGMA:g}"}
+        return "cider-d", {"df": df, "sigma": f"{SIGMA:g}"}
 
 
 class CiderOriginal(Cider):

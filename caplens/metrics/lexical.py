@@ -124,7 +124,10 @@ class LexicalMetric(Metric):
         if len(set(tokenizers.values())) == 1:
             tok = next(iter(tokenizers.values()))
         else:
-            tok = ",".join(f"{lang}={tokenizer}" for lang, tokenizer in sorted(tokenizers.items()))
+            named = {
+                name: sorted(lang for lang, its in tokenizers.items() if its == name) for name in sorted(set(tokenizers.values()))
+            }
+            tok = ",".join(f"{name}[{' '.join(langs)}]" for name, langs in named.items())
         if "references" in self.requires and reference_counts:
             low, high = min(reference_counts), max(reference_counts)
             choices["refs"] = low if low == high else f"{low}-{high}"

@@ -1,14 +1,11 @@
 """One pass over the samples that feeds every metric of a run."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Hashable, Iterable, Sequence
 
 from caplens.data.sample import Sample
 from caplens.errors import InputError
-from caplens.metrics.base import Collector, Metric
+from caplens.metrics.base import Collector, Metric, batched, problem
 from caplens.metrics.results import Results
-
-_BATCH = 2048
 
 
 def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = False) -> Results:
@@ -33,22 +30,22 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
     errors: dict[str, str] = {}
     failed = 0
     scored = dict.fromkeys(collectors, 0)
-    for batch in _batched(samples):
+    for batch in batched(samples):
         start = len(ids)
         ids.extend(sample.id for sample in batch)
         groups.extend(sample.group for sample in batch)
         problems: dict[int, str] = {}
         for key, collector in collectors.items():
-            found = {index: problem for index, sample in enumerate(batch) if (problem := _problem(sample, needs[key]))}
+            found = {index: lack for index, sample in enumerate(batch) if (lack := problem(sample, needs[key]))}
             good = [index for index in range(len(batch)) if index not in found]
             collector.add([start + index for index in good], [batch[index] for index in good])
             scored[key] += len(good)
             problems |= found
-        for index, problem in sorted(problems.items()):
+        for index, lack in sorted(problems.items()):
             if strict:
-                raise InputError(f"sample {batch[index].id!r}: {problem}.")
+                raise InputError(f"sample {batch[index].id!r}: {lack}.")
             previous = errors.get(batch[index].id)
-            errors[batch[index].id] = problem if previous in (None, problem) else f"{previous}; {problem}"
+            errors[batch[index].id] = lack if previous in (None, lack) else f"{previous}; {lack}"
         failed += len(problems)
 
     if not ids:
@@ -68,22 +65,3 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
         failed=failed,
         warnings=list(dict.fromkeys(warnings)),
     )
-
-
-_LACKS: dict[str, tuple[Callable[[Sample], bool], str]] = {
-    "caption": (lambda sample: not (sample.caption and sample.caption.strip()), "the caption is empty"),
-    "references": (lambda sample: not any(text.strip() for text in sample.references), "there are no references"),
-}
-
-
-def _problem(sample: Sample, requires: frozenset[str]) -> str | None:
-    for need, (lacking, sentence) in _LACKS.items():
-        if need in requires and lacking(sample):
-            return sentence
-    return None
-
-
-def _batched(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
-    iterator = iter(samples)
-    while batch := list(islice(iterator, _BATCH)):
-        yield batch

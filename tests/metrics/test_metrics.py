@@ -29,7 +29,7 @@ def test_the_coco_example_gets_its_published_scores(coco_example, golden):
     names = ["bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider"]
     results = package.score(_coco_samples(coco_example), names, resamples=0)
     assert {name: round(results[name].corpus, 3) for name in names} == {name: published["scores"][name] for name in names}
-    assert results["cider"].signature == "cider-d|tok:ptb|df:corpus|n:4|sigma:6|refs:5-6|v:0.1.0"
+    assert results["cider"].signature == "cider-d|tok:ptb|df:corpus|sigma:6|refs:5-6|v:0.1.0"
 
 
 def test_meteor_gets_its_published_score(coco_example, golden, needs_java):
@@ -141,7 +141,7 @@ def test_languages_are_scored_apart_and_listed():
     for name in ("cider", "bleu1"):
         assert together[name].values[1:3] == pytest.approx(apart[name].values)
         assert together[name].by_language["zh"] == pytest.approx(apart[name].corpus)
-    assert "tok:en=ptb,zh=unicode" in together["cider"].signature
+    assert "tok:ptb[en],unicode[zh]" in together["cider"].signature
 
 
 def test_a_tokenizer_for_all_is_one_flag():
@@ -180,6 +180,13 @@ def test_the_json_is_the_contract(write):
     assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0}
     assert found["errors"] == {"2": "the caption is empty"}
     json.dumps(found, allow_nan=False)
+
+
+def test_a_metric_is_a_function_of_samples():
+    samples = [Sample("1", "a dog runs", ("a dog",)), Sample("2", "", ("a cat",)), Sample("3", "a cat", ("one cat",))]
+    alone, together = get_metric("cider")(samples), package.score(samples, ["cider"], resamples=0)["cider"]
+    assert np.array_equal(alone.values, together.values, equal_nan=True)
+    assert (alone.corpus, alone.signature) == (together.corpus, together.signature)
 
 
 def test_every_metric_that_is_listed_can_be_made(needs_java):
