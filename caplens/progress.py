@@ -4,12 +4,15 @@ Library code wraps its long loops in `track`. Nothing is shown unless someone ha
 the command installs a bar on the terminal.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
+_EVERY = 0.1
+"""Seconds between two reports, so that reporting costs nothing."""
 Advance = Callable[[int, float], None]
 """Called with the number of items done and the amount of work done, in the unit of `total`."""
 Display = Callable[[str, float | None], AbstractContextManager[Advance]]
@@ -44,8 +47,11 @@ def track(
         yield from items
         return
     with display(description, total) as advance:
-        count = 0
+        count, shown = 0, 0.0
         for item in items:
             yield item
             count += size(item)
-            advance(count, done() if done else count)
+            if time.monotonic() - shown > _EVERY:
+                shown = time.monotonic()
+                advance(count, done() if done else count)
+        advance(count, done() if done else count)

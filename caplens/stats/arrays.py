@@ -14,21 +14,20 @@ Groups = Sequence[object] | NDArray[np.generic] | None
 
 def paired(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     """Two vectors of equal length without gaps."""
-    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise InputError(f"two vectors of one length are needed, not shapes {first.shape} and {second.shape}.")
-    if np.isnan(first).any() or np.isnan(second).any():
-        raise InputError("there are gaps (NaN) in the data; leave those rows out on both sides.")
-    return first, second
+    return _alike(x, y, 1, "two vectors of one length")
 
 
 def matrices(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     """Two tables of systems by inputs of one shape, without gaps."""
+    return _alike(x, y, 2, "two tables (systems by inputs) of one shape")
+
+
+def _alike(x: ArrayLike, y: ArrayLike, dimensions: int, needed: str) -> tuple[Floats, Floats]:
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if first.ndim != 2 or first.shape != second.shape:
-        raise InputError(f"two tables (systems by inputs) of one shape are needed, not {first.shape} and {second.shape}.")
+    if first.ndim != dimensions or first.shape != second.shape:
+        raise InputError(f"{needed} are needed, not shapes {first.shape} and {second.shape}.")
     if np.isnan(first).any() or np.isnan(second).any():
-        raise InputError("there are gaps (NaN) in the data; leave those inputs out for every system.")
+        raise InputError("there are gaps (NaN) in the data; leave those rows out on both sides.")
     return first, second
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caplens.errors import InputError
+from caplens.progress import track
 from caplens.stats.arrays import Floats, Groups, group_numbers, paired
 from caplens.stats.correlation import Coefficient
 
@@ -40,7 +41,8 @@ def bootstrap_pooled(
     """A corpus score on each resample of the groups, from additive statistics of each row."""
     group, count = group_numbers(groups, len(statistics))
     sums = np.stack([np.bincount(group, column, count) for column in statistics.T], axis=1)
-    return np.concatenate([pool(draws @ sums) for draws in draws_of_groups(count, resamples, seed)])
+    draws = track(draws_of_groups(count, resamples, seed), "resampling", resamples, size=len)
+    return np.concatenate([pool(drawn @ sums) for drawn in draws])
 
 
 def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
