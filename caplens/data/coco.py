@@ -17,7 +17,7 @@ def result_rows(document: list[Any], path: Path) -> Iterator[tuple[Place, Row]]:
         place = Place(path, number, "entry")
         if not isinstance(entry, dict):
             raise InputError(f'{place}: each entry must be an object such as {{"image_id": 1, "caption": "a dog"}}.')
-        yield place, entry
+        yield place, dict(entry)
 
 
 def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Place, Row]]:

@@ -26,7 +26,7 @@ class SampleFile:
 
     def __init__(self, path: str | PathLike[str], *, caption_required: bool = True) -> None:
         self.path = Path(path)
-        self.format = detect(self.path)
+        self.format, self._document = _inspect(self.path)
         self._caption_required = caption_required
 
     def __iter__(self) -> Iterator[Sample]:
@@ -56,11 +56,11 @@ class SampleFile:
             case "parquet":
                 yield from parquet.read_rows(self.path)
             case "coco-results" | "json":
-                yield from coco.result_rows(_document(source), self.path)
+                yield from coco.result_rows(self._document, self.path)
             case "coco-annotations":
-                yield from coco.annotation_rows(_document(source), self.path)
+                yield from coco.annotation_rows(self._document, self.path)
             case _:
-                yield from dictionary.read_rows(_document(source), self.path)
+                yield from dictionary.read_rows(self._document, self.path)
 
 
 def _take_only_reference(row: Row, place: Place) -> None:
@@ -76,25 +76,28 @@ def _take_only_reference(row: Row, place: Place) -> None:
 
 def detect(path: Path) -> str:
     """The format of a file: jsonl, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary."""
+    return _inspect(path)[0]
+
+
+def _inspect(path: Path) -> tuple[str, Any]:
+    """The format, and the whole document where the format cannot be read as a stream."""
     with Source(path) as source:
         head = source.read(_PEEK)
         if not head.strip():
             raise InputError(f"{path}: the file is empty.")
         if head.startswith(b"PAR1"):
-            return "parquet"
+            return "parquet", None
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         if start[:1] not in (b"{", b"["):
-            return _detect_table(path, start)
+            return _detect_table(path, start), None
         if start[:1] == b"{" and _is_jsonl(start):
-            return "jsonl"
+            return "jsonl", None
     with Source(path) as source:
         document = _document(source)
     if isinstance(document, list):
         entry = document[0] if document else None
-        return "coco-results" if isinstance(entry, dict) and "image_id" in entry and "id" not in entry else "json"
-    if "annotations" in document:
-        return "coco-annotations"
-    return "dictionary"
+        return "coco-results" if isinstance(entry, dict) and "image_id" in entry and "id" not in entry else "json", document
+    return "coco-annotations" if "annotations" in document else "dictionary", document
 
 
 def _detect_table(path: Path, start: bytes) -> str:

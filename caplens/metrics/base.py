@@ -34,6 +34,7 @@ class Scores:
     pool: Pool
     by_language: dict[str, float] = field(default_factory=dict)
     corpus_is_pooled: bool = True
+    warnings: list[str] = field(default_factory=list)
 
 
 def mean_pool(sums: Floats) -> Floats:

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from caplens.metrics.base import Floats, mean_statistics
+from caplens.errors import InputError
+from caplens.metrics.base import Collector, Floats, Scores, mean_statistics
 from caplens.metrics.document_frequency import DocumentFrequency, FrequencyTable, InverseFrequency
-from caplens.metrics.lexical import LexicalMetric
+from caplens.metrics.lexical import LexicalMetric, TokenCollector
 from caplens.progress import track
 from caplens.text.corpus import Entries, Ints
 from caplens.text.ngrams import Keys, NgramCounts, count_ngrams
@@ -124,6 +125,22 @@ class Cider(LexicalMetric):
     def __init__(self, tokenizer: str | None = None, lang: str | None = None, frequency: DocumentFrequency | None = None) -> None:
         super().__init__(tokenizer, lang)
         self.frequency = frequency
+
+    def compute(self, collected: Collector, size: int) -> Scores:
+        assert isinstance(collected, TokenCollector)
+        languages = [part.lang for part in collected.parts]
+        if self.frequency is not None and len(languages) > 1:
+            raise InputError(
+                f"document frequencies from a file are of one language, but the captions are in {', '.join(languages)}."
+            )
+        scores = super().compute(collected, size)
+        for part in collected.parts:
+            if self.frequency is None and len(part.entries) == 1:
+                scores.warnings.append(
+                    f"{self.name}: there is one caption in {part.lang!r}, and document frequencies counted over one caption make"
+                    " every score 0; take them from elsewhere with --df."
+                )
+        return scores
 
     def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
         values = cider(entries, self.frequency, self._sigma, self._clip)

@@ -56,12 +56,7 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
             reason = next(iter(errors.values()))
             hint = " Give them with --references FILE or as 'references' in the file." if "references" in reason else ""
             raise InputError(f"none of the {len(ids)} samples can be scored with {names}: {reason}.{hint}")
-    warnings = [warning for collector in collectors.values() for warning in collector.warnings()]
-    return Results(
-        ids=ids,
-        groups=groups,
-        metrics={metric.name: metric.compute(collectors[key], len(ids)) for metric, key in zip(metrics, key_of, strict=True)},
-        errors=errors,
-        failed=failed,
-        warnings=list(dict.fromkeys(warnings)),
-    )
+    computed = {metric.name: metric.compute(collectors[key], len(ids)) for metric, key in zip(metrics, key_of, strict=True)}
+    warnings = [warning for source in collectors.values() for warning in source.warnings()]
+    warnings += [warning for scores in computed.values() for warning in scores.warnings]
+    return Results(ids, groups, computed, errors, failed, warnings=list(dict.fromkeys(warnings)))

@@ -133,6 +133,19 @@ def test_the_longest_common_subsequence_is_that_of_trying_all(a, b):
     assert lcs_length(a, b) == _brute_lcs(a, b)
 
 
+def test_cider_of_a_single_caption_is_warned_about():
+    found = package.score([Sample("x", "a dog", ("a dog",))], ["cider"], resamples=0)
+    assert found["cider"].corpus == 0
+    assert "one caption in 'en'" in found.warnings[0]
+
+
+def test_document_frequencies_of_one_language_do_not_serve_two(write):
+    references = write("references.json", {"1": ["a dog"], "2": ["a cat"]})
+    samples = [Sample("x", "a dog", ("a dog",)), Sample("y", "ein Hund", ("ein Hund",), lang="de")]
+    with pytest.raises(InputError, match="of one language, but the captions are in en, de"):
+        package.score(samples, ["cider"], df=references)
+
+
 def test_languages_are_scored_apart_and_listed():
     english = [Sample(f"e{i}", "a dog runs", ("a dog runs", "the dog")) for i in range(2)]
     chinese = [Sample("z1", "一只狗", ("一只狗",), lang="zh"), Sample("z2", "两只猫", ("三只猫",), lang="zh")]
