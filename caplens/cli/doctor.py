@@ -4,11 +4,10 @@ import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
 
 from caplens.cli import options
 from caplens.cli.output import choose_format, deliver
-from caplens.metrics.java import find_java
+from caplens.metrics.java import coco_folder, find_java
 from caplens.report import Table
 from caplens.version import __version__
 
@@ -78,8 +77,8 @@ def _java() -> tuple[str, str, str]:
 
 
 def _spice_models() -> tuple[str, str, str]:
-    spec = find_spec("pycocoevalcap")
-    if spec is None or not spec.submodule_search_locations:
+    folder = coco_folder()
+    if folder is None:
         return "missing", "–", "pip install 'caplens[java]'"
-    models = Path(spec.submodule_search_locations[0]) / "spice" / "lib" / "stanford-corenlp-3.6.0-models.jar"
+    models = folder / "spice" / "lib" / "stanford-corenlp-3.6.0-models.jar"
     return ("ok", models.name, "") if models.is_file() else ("missing", "–", "downloaded when SPICE is first used (about 400 MB)")

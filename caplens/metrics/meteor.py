@@ -3,15 +3,20 @@
 Its corpus score is made from counts summed over all captions, which is not the mean of the captions' scores.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from threading import Thread
+from typing import IO
 
 import numpy as np
 
+from caplens.errors import CaplensError
 from caplens.metrics.base import Floats
-from caplens.metrics.java import JavaMetric, coco_scorer, java_failures
+from caplens.metrics.java import JavaMetric
+from caplens.progress import track
 
-_ADVICE = "Check that 'java -version' works and that 2 GB of memory are free."
+_SEPARATOR = " ||| "
 
 
 class Meteor(JavaMetric):
@@ -19,14 +24,52 @@ class Meteor(JavaMetric):
     version = "1.5"
     corpus_is_mean = False
 
-    def load(self) -> Any:
-        return coco_scorer("METEOR", "meteor.meteor", "Meteor")
-
     def score_texts(self, candidates: Sequence[str], references: Sequence[list[str]]) -> tuple[float, Floats]:
-        with java_failures("METEOR", _ADVICE):
-            # The program's protocol separates texts by "|||".
-            corpus, values = self.scorer().compute_score(
-                {row: [text.replace("|||", " ") for text in texts] for row, texts in enumerate(references)},
-                {row: [text] for row, text in enumerate(candidates)},
+        """The program answers a SCORE line with a line of counts, and an EVAL line with a score for each counts, then for all."""
+        command = [self.java, "-Xmx2G", "-jar", str(self.folder / "meteor-1.5.jar"), "-", "-", "-stdio", "-l", "en", "-norm"]
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True, encoding="utf-8"
             )
-        return float(corpus), np.array(values)
+            try:
+                questions = (_line("SCORE", *texts, text) for text, texts in zip(candidates, references, strict=True))
+                counts = list(track(_dialogue(process, questions, len(candidates)), "meteor", len(candidates)))
+                *values, corpus = map(float, _dialogue(process, [_line("EVAL", *counts)], len(candidates) + 1))
+            except (OSError, EOFError, ValueError) as error:
+                complaints.seek(0)
+                reason = " ".join(complaints.read().split())[:300] or error
+                raise CaplensError(
+                    f"METEOR's Java program stopped ({reason}). It needs 2 GB of memory, and cannot take captions of"
+                    " thousands of words."
+                ) from None
+            finally:
+                process.kill()
+                process.wait()
+        return corpus, np.array(values)
+
+
+def _line(command: str, *parts: str) -> str:
+    return _SEPARATOR.join([command, *(part.replace("|||", " ") for part in parts)]) + "\n"
+
+
+def _dialogue(process: "subprocess.Popen[str]", questions: Iterable[str], answers: int) -> Iterator[str]:
+    """Ask from a thread of its own, because the program answers while it is still being asked."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    asking = Thread(target=_ask, args=(process.stdin, questions), daemon=True)
+    asking.start()
+    for _ in range(answers):
+        answer = process.stdout.readline()
+        if not answer:
+            raise EOFError("it gave no answer")
+        yield answer.strip()
+    asking.join()
+
+
+def _ask(stdin: IO[str], questions: Iterable[str]) -> None:
+    try:
+        stdin.writelines(questions)
+        stdin.flush()
+    except BrokenPipeError:
+        # The program is gone; whoever reads its answers finds out and says so.
+        return

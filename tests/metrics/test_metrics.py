@@ -47,8 +47,41 @@ def test_meteor_without_java_says_how_to_get_it(monkeypatch):
 
 def test_meteor_is_for_english_only(needs_java):
     pytest.importorskip("pycocoevalcap")
-    with pytest.raises(InputError, match=r"English captions only.*'de'"):
+    with pytest.raises(InputError, match=r"English captions only.*de"):
         package.score([Sample("1", "ein Hund", ("ein Hund",), lang="de")], ["meteor"])
+
+
+def test_meteor_equals_pycocoevalcap_on_odd_captions(needs_java):
+    peer = pytest.importorskip("pycocoevalcap.meteor.meteor").Meteor()
+    texts = ["a dog ||| runs", "a man 's dog", "-lrb- x -rrb-", "naïve café", "a"]
+    samples = [Sample(str(i), text, ("a dog runs", f"the {text}")) for i, text in enumerate(texts)]
+    tokens = get_tokenizer("ptb")
+    corpus, values = peer.compute_score(
+        {i: [" ".join(tokens(text)).replace("|||", " ") for text in s.references] for i, s in enumerate(samples)},
+        {i: [" ".join(tokens(s.caption)).replace("|||", " ")] for i, s in enumerate(samples)},
+    )
+    found = package.score(samples, ["meteor"], resamples=0)["meteor"]
+    assert found.values == pytest.approx(values)
+    assert found.corpus == pytest.approx(corpus)
+
+
+def test_a_java_program_that_dies_is_one_sentence(needs_java, monkeypatch):
+    pytest.importorskip("pycocoevalcap")
+    metric = get_metric("meteor")
+    monkeypatch.setattr(metric, "folder", metric.folder / "nowhere")
+    with pytest.raises(package.CaplensError, match=r"METEOR's Java program stopped \(.*jar"):
+        metric([Sample("1", "a dog", ("a dog",))])
+
+
+def test_spice_without_its_models_says_what_to_copy_where(needs_java, monkeypatch):
+    module = pytest.importorskip("pycocoevalcap.spice.get_stanford_models")
+
+    def offline():
+        raise OSError("no connection")
+
+    monkeypatch.setattr(module, "get_stanford_models", offline)
+    with pytest.raises(package.CaplensError, match=r"SPICE could not run \(no connection\).*copy stanford-corenlp"):
+        get_metric("spice")
 
 
 def _brute_cider(candidates, references, clip, sigma):
