@@ -5,6 +5,7 @@ import gzip
 import lzma
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from caplens.errors import InputError
 
 Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
 
+_DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Stream]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
@@ -68,7 +70,7 @@ class Source:
     def read(self, size: int = -1) -> bytes:
         try:
             return self.stream.read(size)
-        except (OSError, EOFError, lzma.LZMAError) as error:
+        except _DAMAGE as error:
             self._damaged(error)
 
     def text(self) -> str:
@@ -87,7 +89,7 @@ class Source:
                 yield number, (line.decode("utf-8-sig") if number == 1 else line.decode())
         except UnicodeDecodeError as error:
             raise _not_utf8(Place(self.path, number), error) from None
-        except (OSError, EOFError, lzma.LZMAError) as error:
+        except _DAMAGE as error:
             self._damaged(error)
 
     def _damaged(self, error: Exception) -> NoReturn:

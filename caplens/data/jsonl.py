@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from caplens.data.files import Place, Source
 from caplens.data.rows import Row, row_from_sample
@@ -23,6 +24,7 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
             raise InputError(f"{place}: the JSON is nested too deeply.") from None
         if not isinstance(row, dict):
             raise InputError(f'{place}: each line must be an object such as {{"id": "1", "caption": "a dog"}}.')
+        check_characters(line, row, place)
         yield place, row
 
 
@@ -30,6 +32,16 @@ def write(samples: Iterable[Sample], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as out:
         for sample in samples:
             out.write(json.dumps(row_from_sample(sample), ensure_ascii=False) + "\n")
+
+
+def check_characters(text: str, value: Any, place: Place) -> None:
+    """JSON can escape half of a surrogate pair, which is no character and cannot be written anywhere."""
+    if "\\ud" in text or "\\uD" in text:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = ascii(error.object[error.start])
+            raise InputError(f"{place}: {half} is half of a surrogate pair and no character. Take it out.") from None
 
 
 def broken_json(place: Place, error: json.JSONDecodeError) -> InputError:

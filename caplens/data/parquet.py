@@ -35,8 +35,9 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
                     if "meta" in row:
                         row |= row_from_cells({"meta": row["meta"]})
                     yield Place(path, number, "row"), row
-    except arrow.ArrowException as error:
-        raise InputError(f"{path}: not a readable Parquet file ({error}). Get it again.") from None
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: not a readable Parquet file ({reason}). Get it again.") from None
 
 
 def write(samples: Iterable[Sample], path: Path) -> None:

@@ -125,7 +125,9 @@ def _is_jsonl(start: bytes) -> bool:
 def _document(source: Source) -> Any:
     text = source.text()
     try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, source.path), strict=False)
+        document = json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, source.path), strict=False)
+        jsonl.check_characters(text, document, Place(source.path))
+        return document
     except json.JSONDecodeError as error:
         raise jsonl.broken_json(Place(source.path, 1), error) from None
     except RecursionError:

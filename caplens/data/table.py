@@ -15,7 +15,10 @@ from caplens.errors import InputError
 def delimiter_of(header: str) -> str | None:
     """The separator of a header line that names the columns of samples, or None if it does not."""
     for delimiter in "\t,;":
-        names = next(csv.reader([header], delimiter=delimiter), [])
+        try:
+            names = next(csv.reader([header], delimiter=delimiter), [])
+        except csv.Error:
+            continue
         if len(names) > 1 and {name.strip() for name in names} & {"id", "image_id", "caption", "references"}:
             return delimiter
     return None

@@ -37,6 +37,8 @@ def _lines(*rows):
         ("id,caption,caption\n1,a,b\n", ["line 1", "'caption'", "twice"]),
         ('{"a": "x",\n "a": "y"}', ["'a'", "twice"]),
         ('{"a":' * 100_000, ["nested too deeply"]),
+        (_lines(GOOD, '{"id": "2", "caption": "x \\ud800"}'), ["line 2", r"'\ud800' is half of a surrogate pair"]),
+        ('{"1": "x \\uDC00"}', [r"'\udc00' is half of a surrogate pair"]),
         (b"PAR1" + b"\0" * 50, ["not a readable Parquet file"]),
         (b"\x1f\x8b\x08\x00broken", ["damaged or cut short"]),
         (_lines({"id": "1", "references": ["a", "b"]}), ["no caption", "--references"]),
