@@ -1,7 +1,7 @@
 """caplens: how good image captions are, in any language, and how far such a measure can be trusted."""
 
 from caplens.api import bench, compare, score
-from caplens.data import Sample, SampleFile, read_references
+from caplens.data import References, Sample, SampleFile, read_references
 from caplens.errors import CaplensError, InputError, MissingExtraError
 from caplens.metrics import Results
 from caplens.version import __version__
@@ -10,6 +10,7 @@ __all__ = [
     "CaplensError",
     "InputError",
     "MissingExtraError",
+    "References",
     "Results",
     "Sample",
     "SampleFile",

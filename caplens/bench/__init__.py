@@ -2,7 +2,7 @@
 
 from caplens.bench.base import Benchmark, BenchResults, Judgements, evaluate
 from caplens.bench.registry import BENCHMARKS, get_benchmark
-from caplens.bench.systems import Comparison, compare_systems
+from caplens.bench.systems import Comparison, compare_systems, pair
 
 __all__ = [
     "BENCHMARKS",
@@ -13,4 +13,5 @@ __all__ = [
     "compare_systems",
     "evaluate",
     "get_benchmark",
+    "pair",
 ]

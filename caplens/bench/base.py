@@ -137,6 +137,7 @@ def evaluate(
     scores = run(track(judgements.samples, f"scoring {benchmark.name}", len(judgements.samples)), metrics)
     scored = ~np.any([np.isnan(found.values) for found in scores.metrics.values()], axis=0)
     human = judgements.human[scored]
+    warnings = [*judgements.warnings, *scores.warnings]
     groups = [group for group, kept in zip(judgements.groups, scored, strict=True) if kept]
 
     results: dict[str, dict[str, Estimate]] = {metric: {} for metric in scores.metrics}
@@ -151,6 +152,9 @@ def evaluate(
             results[metric][name] = Estimate(coefficient(values, human) * UNIT, *interval(drawn[metric]), published.get(metric))
         contrasts += _contrasts(name, {metric: of[name].value for metric, of in results.items()}, drawn)
 
+    undefined = [metric for metric, of in results.items() if any(np.isnan(estimate.value) for estimate in of.values())]
+    if undefined:
+        warnings.append(f"no coefficient is defined for {', '.join(undefined)}: its scores, or the ratings, are all the same.")
     return BenchResults(
         benchmark=benchmark.name,
         protocol=protocol,
@@ -161,7 +165,7 @@ def evaluate(
         rows=int(scored.sum()),
         images=len(set(groups)),
         failed=int((~scored).sum()),
-        warnings=[*judgements.warnings, *scores.warnings],
+        warnings=warnings,
     )
 
 

@@ -43,14 +43,20 @@ class Flickr8kCF(Benchmark):
         for line, (photo, caption_id, share, yes, no) in enumerate(rows, 1):
             caption = caption_of(caption_id, captions, path)
             references = tuple(text for text in references_of(photo, captions, path) if text not in judged[photo])
-            try:
-                points = _points(protocol, float(share), int(yes), int(no))
-            except ValueError:
-                raise InputError(f"{path}, line {line}: {[share, yes, no]} are not a share and two counts of votes.") from None
+            if not (_is_share(share) and yes.isdecimal() and no.isdecimal()):
+                raise InputError(f"{path}, line {line}: {[share, yes, no]} are not a share and two counts of votes.")
+            points = _points(protocol, float(share), int(yes), int(no))
             for point, value in enumerate(points):
                 samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))
                 human.append(value)
         return Judgements(samples, np.array(human), count_warning(len(rows), 47830, "rows of workers' judgements"))
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
 
 
 def _points(protocol: str, share: float, yes: int, no: int) -> list[float]:

@@ -45,7 +45,9 @@ class Flickr8kExpert(Benchmark):
             try:
                 values = [float(rating) for rating in ratings]
             except ValueError:
-                raise InputError(f"{path}, line {line}: the ratings {ratings} are not numbers.") from None
+                values = [float("nan")]
+            if not np.isfinite(values).all():
+                raise InputError(f"{path}, line {line}: the ratings {ratings} are not numbers.")
             points = {"expanded": values, "mean": [mean(values)], "median": [median(values)]}[protocol]
             for point, value in enumerate(points):
                 samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))

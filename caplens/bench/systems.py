@@ -1,18 +1,15 @@
 """Captioning systems side by side: corpus scores with intervals, and which differences are more than luck."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from caplens.data.sample import Sample
 from caplens.errors import InputError
-from caplens.metrics.base import Pool
+from caplens.metrics.base import problem
 from caplens.metrics.results import Results, number
-from caplens.stats import bootstrap_pooled, bootstrap_systems, interval, permute_systems
-from caplens.stats.arrays import Floats
-from caplens.stats.significance import CORRECTIONS
+from caplens.stats import bootstrap_pooled, get_correction, interval, permute_systems
 from caplens.version import __version__
 
 
@@ -46,6 +43,7 @@ class Comparison:
     signatures: dict[str, str]
     samples: int
     correction: str
+    failed: int = 0
     warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,75 +60,84 @@ class Comparison:
             "contrasts": [contrast._asdict() for contrast in self.contrasts],
             "correction": self.correction,
             "signatures": self.signatures,
-            "counts": {"samples": self.samples},
+            "counts": {"samples": self.samples, "failed": self.failed},
             "warnings": self.warnings,
         }
 
 
-def compare_systems(results: Mapping[str, Results], resamples: int = 1000, seed: int = 0, correction: str = "holm") -> Comparison:
-    """Compare systems scored with the same metrics, paired by id and resampled by image."""
-    if len(results) < 2:
+class Pairing(NamedTuple):
+    """What could not be compared."""
+
+    unpaired: dict[str, int]
+    """System -> captions whose id another system lacks."""
+    failed: int
+    """Captions that could not be scored for some system."""
+
+    def warnings(self) -> list[str]:
+        found = [
+            f"{name}: {count} captions whose ids others lack were left out." for name, count in self.unpaired.items() if count
+        ]
+        if self.failed:
+            found.append(
+                f"{self.failed} captions that cannot be scored for every system (empty, or no references) were left out."
+            )
+        return found
+
+
+def pair(systems: Mapping[str, Iterable[Sample]], requires: frozenset[str]) -> tuple[dict[str, list[Sample]], Pairing]:
+    """The captions about what every system has a caption about, in one order.
+
+    This comes before scoring, because a caption's CIDEr depends on which others are scored with it.
+    """
+    if len(systems) < 2:
         raise InputError("a comparison needs at least two systems.")
-    if correction not in CORRECTIONS:
-        raise InputError(f"unknown correction {correction!r}; choose from: {', '.join(CORRECTIONS)}.")
-    rows, warnings = _common_rows(results)
+    by_key: dict[str, dict[object, Sample]] = {}
+    for name, samples in systems.items():
+        by_key[name] = {}
+        for sample in samples:
+            if by_key[name].setdefault(sample.key, sample) is not sample:
+                raise InputError(
+                    f"{name}: the id {sample.id!r} stands there twice, so it cannot be paired. Give each its own id."
+                )
+    common = [key for key in next(iter(by_key.values())) if all(key in samples for samples in by_key.values())]
+    if not common:
+        raise InputError("the systems have no id in common; use the same ids (and languages) in every file.")
+    good = [key for key in common if not any(problem(samples[key], requires) for samples in by_key.values())]
+    if not good:
+        reason = next(lack for samples in by_key.values() for key in common if (lack := problem(samples[key], requires)))
+        raise InputError(f"no caption can be scored for every system: {reason}.")
+    pairing = Pairing({name: len(samples) - len(common) for name, samples in by_key.items()}, len(common) - len(good))
+    return {name: [samples[key] for key in good] for name, samples in by_key.items()}, pairing
+
+
+def compare_systems(results: Mapping[str, Results], resamples: int = 1000, seed: int = 0, correction: str = "holm") -> Comparison:
+    """Compare systems scored with the same metrics on the same samples, resampled by image."""
     first = next(iter(results.values()))
+    if any(result.ids != first.ids for result in results.values()):
+        raise InputError("systems can be compared on the same ids in the same order only.")
     scores: dict[str, dict[str, SystemScore]] = {}
     found = []
-    samples = 0
+    warnings = [warning for result in results.values() for warning in result.warnings]
     for metric, example in first.metrics.items():
-        statistics, groups, dropped = _paired_statistics(results, rows, metric)
-        samples = max(samples, len(groups))
-        if dropped:
-            warnings.append(f"{metric}: {dropped} captions that some system has no score for were left out for all.")
+        pool = example.pool
+        statistics = {name: result[metric].statistics for name, result in results.items()}
+        drawn = {name: bootstrap_pooled(values, pool, first.groups, resamples, seed) for name, values in statistics.items()}
         scores[metric] = {
-            system: SystemScore(
-                _pooled(values, example.pool),
-                *interval(bootstrap_pooled(values, example.pool, groups, resamples, seed)),
-            )
-            for system, values in statistics.items()
+            name: SystemScore(float(pool(values.sum(axis=0))), *interval(drawn[name])) for name, values in statistics.items()
         }
         for a, b in combinations(results, 2):
-            permuted = permute_systems(statistics[a], statistics[b], example.pool, groups, resamples, seed)
-            drawn = bootstrap_systems(statistics[a], statistics[b], example.pool, groups, resamples, seed)
-            found.append(SystemContrast(metric, a, b, permuted.value, drawn.low, drawn.high, permuted.p, permuted.p))
+            permuted = permute_systems(statistics[a], statistics[b], pool, first.groups, resamples, seed)
+            low, high = interval(drawn[a] - drawn[b])
+            found.append(SystemContrast(metric, a, b, permuted.value, low, high, permuted.p, permuted.p))
         if not example.corpus_is_pooled:
             warnings.append(f"{metric}: means of the captions' scores are compared, which is not quite its corpus score.")
-    corrected = CORRECTIONS[correction]([contrast.p for contrast in found])
+    corrected = get_correction(correction)([contrast.p for contrast in found])
     return Comparison(
         systems=list(results),
         scores=scores,
         contrasts=[contrast._replace(p_corrected=float(p)) for contrast, p in zip(found, corrected, strict=True)],
-        signatures={metric: found.signature for metric, found in first.metrics.items()},
-        samples=samples,
+        signatures={metric: scored.signature for metric, scored in first.metrics.items()},
+        samples=len(first.ids),
         correction=correction,
-        warnings=[*dict.fromkeys(warning for result in results.values() for warning in result.warnings), *warnings],
+        warnings=list(dict.fromkeys(warnings)),
     )
-
-
-def _common_rows(results: Mapping[str, Results]) -> tuple[dict[str, list[int]], list[str]]:
-    """For each system the rows of the ids that all systems have, in one order."""
-    places = {system: {identifier: row for row, identifier in enumerate(result.ids)} for system, result in results.items()}
-    common = [identifier for identifier in next(iter(places.values())) if all(identifier in ids for ids in places.values())]
-    if not common:
-        raise InputError("the systems have no id in common; use the same ids for the same images in every file.")
-    missing = {system: len(ids) - len(common) for system, ids in places.items() if len(ids) > len(common)}
-    warnings = [f"{system}: {count} captions whose ids the others lack were left out." for system, count in missing.items()]
-    return {system: [ids[identifier] for identifier in common] for system, ids in places.items()}, warnings
-
-
-def _paired_statistics(
-    results: Mapping[str, Results], rows: Mapping[str, list[int]], metric: str
-) -> tuple[dict[str, Floats], list[str], int]:
-    values = {system: result[metric].values[rows[system]] for system, result in results.items()}
-    scored = ~np.any([np.isnan(column) for column in values.values()], axis=0)
-    if not scored.any():
-        raise InputError(f"{metric}: no caption has a score from every system.")
-    system = next(iter(results))
-    groups = [results[system].groups[row] for row, kept in zip(rows[system], scored, strict=True) if kept]
-    statistics = {name: result[metric].statistics[rows[name]][scored] for name, result in results.items()}
-    return statistics, groups, int((~scored).sum())
-
-
-def _pooled(statistics: Floats, pool: Pool) -> float:
-    return float(pool(statistics.sum(axis=0)))

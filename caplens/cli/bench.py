@@ -27,7 +27,7 @@ def bench(
     name: Annotated[str, typer.Argument(help="A benchmark; 'caplens list benchmarks' shows them.")],
     data: Annotated[Path, typer.Option(help="The folder with the data set's own files.")],
     metric: options.Metrics = None,
-    protocol: Annotated[str | None, typer.Option(help="How ratings are aggregated. [default: as papers do]")] = None,
+    protocol: Annotated[str | None, typer.Option(help="How ratings are aggregated. \\[default: as papers do]")] = None,
     tokenizer: options.Tokenizer = None,
     output: options.Output = None,
     format: options.OutputFormat = None,

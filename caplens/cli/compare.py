@@ -44,7 +44,7 @@ def compare(
 
     Captions are paired by id; what not all systems have is left out and counted.
     """
-    form = choose_format(output, format)
+    form = choose_format(output, format, *systems, references, df)
     if not resamples:
         raise InputError("a comparison needs resamples; give at least 1 with --resamples.")
     with progress_bar(quiet):
@@ -62,6 +62,8 @@ def compare(
     tables = [systems_table(comparison), differences_table(comparison)]
     deliver(output, form, comparison.to_dict, tables, lambda: system_rows(comparison))
     warn(comparison.warnings)
+    if comparison.failed:
+        raise typer.Exit(3)
 
 
 def _captions_by_system(paths: list[Path]) -> dict[str, Iterable[Sample]]:

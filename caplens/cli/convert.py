@@ -8,7 +8,8 @@ import typer
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.output import say
-from caplens.data import SampleFile, read_references, with_references, write_samples
+from caplens.data import SampleFile, read_references, write_samples
+from caplens.data.files import ensure_apart, ensure_writable
 from caplens.data.writing import FORMATS
 
 EXAMPLES = """
@@ -25,7 +26,7 @@ caplens convert captions.csv captions.parquet
 def convert(
     source: Annotated[Path, typer.Argument(help="Any file of captions; the format is told by what it holds.")],
     target: Annotated[Path, typer.Argument(help="The file to write.")],
-    to: Annotated[str | None, typer.Option(help=f"{', '.join(FORMATS)}. [default: by the target's suffix]")] = None,
+    to: Annotated[str | None, typer.Option(help=f"{', '.join(FORMATS)}. \\[default: by the target's suffix]")] = None,
     references: options.References = None,
     references_output: Annotated[Path | None, typer.Option(help="Where coco and dictionary put the references.")] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="Let go of what the format cannot hold.")] = False,
@@ -35,8 +36,12 @@ def convert(
 
     What a format cannot hold is an error unless --lossy allows it.
     """
+    for output in (target, references_output):
+        if output is not None:
+            ensure_writable(output)
+            ensure_apart(output, source, references)
     with progress_bar(quiet):
         samples = SampleFile(source, caption_required=False)
-        joined = samples if references is None else with_references(samples, read_references(references), str(references))
+        joined = samples if references is None else read_references(references).joined(samples)
         count = write_samples(joined, target, to, references_output, lossy=lossy)
     say(f"{count:,} samples written to {target}")

@@ -8,10 +8,8 @@ import typer
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.output import say
-from caplens.data.files import ensure_writable
-from caplens.data.languages import base_language
+from caplens.data.files import ensure_apart, ensure_writable
 from caplens.metrics.document_frequency import DocumentFrequency
-from caplens.text import default_tokenizer, get_tokenizer
 
 EXAMPLES = """
 [bold]Example[/bold]
@@ -31,8 +29,8 @@ def df(
 ) -> None:
     """Count in how many sets of references each n-gram stands, for CIDEr on few captions."""
     ensure_writable(target)
-    chosen = get_tokenizer(tokenizer or default_tokenizer(lang), base_language(lang or "en"))
+    ensure_apart(target, references)
     with progress_bar(quiet):
-        frequency = DocumentFrequency.load(references, chosen)
+        frequency = DocumentFrequency.load(references, tokenizer, lang)
     frequency.save(target)
-    say(f"{len(frequency.counts):,} n-grams of {frequency.documents:,} images written to {target}")
+    say(f"{len(frequency.counts):,} n-grams of {frequency.documents:,} images ({frequency.lang}) written to {target}")

@@ -1,5 +1,6 @@
 """The `caplens` command."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -34,6 +35,10 @@ def _caplens(
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character gets its number instead of an error.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except CaplensError as error:

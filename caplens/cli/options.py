@@ -9,19 +9,17 @@ from caplens.cli.output import Format
 
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metric", "-m", help="A metric; may be given several times, or as a list with commas. [default: the COCO set]"
-    ),
+    typer.Option("--metric", "-m", help="A metric; may be given several times, or as a list with commas. \\[default: several]"),
 ]
 References = Annotated[Path | None, typer.Option("--references", "-r", help="A file with the references, joined by id.")]
 Lang = Annotated[str | None, typer.Option(help="The language of captions that name none (BCP-47: en, zh, sw, …).")]
-Tokenizer = Annotated[str | None, typer.Option(help="The tokenizer for all captions. [default: by language]")]
+Tokenizer = Annotated[str | None, typer.Option(help="The tokenizer for all captions. \\[default: by language]")]
 DocumentFrequencies = Annotated[
     Path | None,
     typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'caplens df'."),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of to the terminal.")]
-OutputFormat = Annotated[Format | None, typer.Option("--format", "-f", help="[default: by the output's suffix, else a table]")]
+OutputFormat = Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: by the output's suffix, else a table]")]
 Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]

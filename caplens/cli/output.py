@@ -12,8 +12,8 @@ import rich.console
 import rich.table
 import rich.text
 
-from caplens.data.files import ensure_writable, replacing
-from caplens.errors import InputError
+from caplens.data.files import ensure_apart, ensure_writable, replacing
+from caplens.errors import CaplensError, InputError
 from caplens.report import Table, delimited, latex, markdown
 
 
@@ -42,9 +42,10 @@ _SHORT = 24
 """Cells up to this long are never broken into lines."""
 
 
-def choose_format(output: Path | None, asked: Format | None) -> Format:
+def choose_format(output: Path | None, asked: Format | None, *inputs: Path | None) -> Format:
     """The format asked for, or told by the output's name; complains before any work if the place cannot be written."""
     if output is not None:
+        ensure_apart(output, *inputs)
         ensure_writable(output)
     if asked is not None:
         return asked
@@ -74,7 +75,7 @@ def deliver(
             for table in summary:
                 console.print(rich_table(table))
                 for note in table.notes:
-                    console.print(rich.text.Text(note, style="dim"))
+                    console.print(rich.text.Text(note, style="dim"), soft_wrap=True)
             return
         text = _plain(summary)
     elif form is Format.json:
@@ -91,7 +92,13 @@ def deliver(
         else:
             text = delimited(table, "\t" if form is Format.tsv else ",")
     if output is None:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise CaplensError(f"standard output cannot be written ({error.strerror}).") from None
         return
     with replacing(output) as target:
         target.write_text(text, encoding="utf-8", newline="\n")
@@ -129,5 +136,5 @@ def _plain(tables: Sequence[Table]) -> str:
         for table in tables:
             console.print(rich_table(table))
             for note in table.notes:
-                console.print(note, markup=False, highlight=False)
+                console.print(note, markup=False, highlight=False, soft_wrap=True)
     return captured.get()

@@ -32,7 +32,9 @@ caplens score captions.csv --lang ja --tokenizer ja-mecab -o scores.json
 def score(
     captions: Annotated[
         Path | None,
-        typer.Argument(help="JSONL, CSV, TSV, Parquet, COCO results or {id: caption}; told by what it holds."),
+        typer.Argument(
+            help="JSONL, CSV, TSV, Parquet, COCO results or {id: caption}; told by what it holds; - is standard input."
+        ),
     ] = None,
     references: options.References = None,
     images: Annotated[Path | None, typer.Option(help="The folder that the images' names are relative to.")] = None,
@@ -56,7 +58,7 @@ def score(
         raise InputError(
             "name a file of captions, or use --example, not both." if example else "name a file of captions, or use --example."
         )
-    form = choose_format(output, format)
+    form = choose_format(output, format, captions, references, df)
     with progress_bar(quiet), as_file(files("caplens").joinpath("examples/captions.jsonl")) as shipped:
         results = api.score(
             shipped if captions is None else captions,

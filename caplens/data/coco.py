@@ -25,12 +25,20 @@ def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Plac
     annotations, images = document["annotations"], document.get("images", [])
     if not isinstance(annotations, list) or not isinstance(images, list):
         raise InputError(f"{path}: 'annotations' and 'images' must be lists, as in captions_val2014.json.")
-    names = {image.get("id"): image.get("file_name") for image in images if isinstance(image, dict)}
+    names = {
+        image["id"]: image.get("file_name")
+        for image in images
+        if isinstance(image, dict) and isinstance(image.get("id"), int | str)
+    }
     references: dict[Any, list[str]] = {}
     for number, annotation in enumerate(annotations, 1):
         place = Place(path, number, "annotation")
-        if not isinstance(annotation, dict) or "image_id" not in annotation or not isinstance(annotation.get("caption"), str):
-            raise InputError(f"{place}: each annotation needs an 'image_id' and a 'caption'.")
+        if (
+            not isinstance(annotation, dict)
+            or not isinstance(annotation.get("image_id"), int | str)
+            or not isinstance(annotation.get("caption"), str)
+        ):
+            raise InputError(f"{place}: each annotation needs an 'image_id' (number or text) and a 'caption' (text).")
         references.setdefault(annotation["image_id"], []).append(annotation["caption"])
     for number, (image_id, captions) in enumerate(references.items(), 1):
         row: Row = {"id": image_id, "references": captions}

@@ -11,10 +11,18 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 
-def read_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Place, Row]]:
+def read_rows(document: dict[str, Any], path: Path, *, captions: bool) -> Iterator[tuple[Place, Row]]:
+    """Rows of a dictionary. Where captions are wanted, `{id: [caption]}` is fine too, if every list has one entry."""
+    single = captions and all(isinstance(value, list) and len(value) == 1 for value in document.values())
     for number, (identifier, value) in enumerate(document.items(), 1):
         place = Place(path, number, "entry")
-        if isinstance(value, str) or value is None:
+        if single:
+            yield place, {"id": identifier, "caption": value[0]}
+        elif isinstance(value, list) and captions:
+            raise InputError(
+                f"{place} ({identifier!r}): this holds references and no caption. Give this file with --references instead."
+            )
+        elif isinstance(value, str) or value is None:
             yield place, {"id": identifier, "caption": value}
         elif isinstance(value, list):
             yield place, {"id": identifier, "references": value}
@@ -27,7 +35,7 @@ def write_captions(samples: Iterable[Sample], path: Path) -> None:
 
 
 def write_references(samples: Iterable[Sample], path: Path) -> None:
-    _dump({sample.id: list(sample.references) for sample in samples}, path)
+    _dump({sample.id: list(sample.references) for sample in samples if sample.references}, path)
 
 
 def _dump(document: dict[str, Any], path: Path) -> None:

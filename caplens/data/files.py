@@ -1,9 +1,12 @@
 """Opening files by what they hold, reading lines strictly, and writing so that nothing half-written is left behind."""
 
+import atexit
 import bz2
 import gzip
 import lzma
 import os
+import shutil
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -51,6 +54,7 @@ class Source:
         self._raw.seek(0)
         self.size = os.fstat(self._raw.fileno()).st_size
         opener = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
+        self.packed = opener is not None
         self.stream: Stream = opener(self._raw) if opener else self._raw
 
     def position(self) -> int:
@@ -96,6 +100,22 @@ class Source:
         raise InputError(f"{self.path}: the file is damaged or cut short ({error}). Get it again.") from None
 
 
+def on_disk(path: str | os.PathLike[str]) -> Path:
+    """`path`, or, for a pipe or `-` (standard input), a copy of what comes out of it: files are looked at more than once."""
+    if str(path) != "-" and not _is_special(Path(path)):
+        return Path(path)
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    copy = Path(folder.name) / "stdin"
+    with copy.open("wb") as out:
+        if str(path) == "-":
+            shutil.copyfileobj(sys.stdin.buffer, out)
+        else:
+            with Path(path).open("rb") as pipe:
+                shutil.copyfileobj(pipe, out)
+    return copy
+
+
 def _not_utf8(place: Place, error: UnicodeDecodeError) -> InputError:
     byte = error.object[error.start]
     return InputError(
@@ -105,25 +125,46 @@ def _not_utf8(place: Place, error: UnicodeDecodeError) -> InputError:
 
 def ensure_writable(path: str | os.PathLike[str]) -> None:
     """Complain now, not after hours of work, if `path` cannot be written."""
-    temporary = _temporary_beside(Path(path))
-    os.unlink(temporary)
+    if not _is_special(Path(path)):
+        _temporary_beside(Path(path).resolve()).unlink()
+
+
+def ensure_apart(output: str | os.PathLike[str] | None, *others: str | os.PathLike[str] | None) -> None:
+    """Complain if what is to be written is also read or written otherwise."""
+    for other in others:
+        if output is not None and other is not None and Path(output).resolve() == Path(other).resolve():
+            raise InputError(f"{output}: this file is named twice, and writing it would destroy it. Choose another place.")
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary file beside `path` to write to; it becomes `path` only if the block succeeds."""
-    target = Path(path)
-    temporary = _temporary_beside(target)
+    """A temporary file beside `path` to write to; it becomes `path` only if the block succeeds.
+
+    A link is written through, and a device or pipe gets the finished content.
+    """
+    target = Path(path).resolve()
+    special = _is_special(target)
+    temporary = _temporary_beside(Path(tempfile.gettempdir()) / "output" if special else target)
     try:
         yield temporary
-        os.replace(temporary, target)
+        if special:
+            with temporary.open("rb") as made, target.open("wb") as out:
+                shutil.copyfileobj(made, out)
+        else:
+            os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def _temporary_beside(target: Path) -> Path:
+    if target.suffix in (".gz", ".xz", ".bz2"):
+        raise InputError(f"{target}: files are written unpacked; leave {target.suffix} off.")
     if target.is_dir():
         raise InputError(f"{target}: this is a folder; name a file to write to.")
     try:
@@ -135,5 +176,5 @@ def _temporary_beside(target: Path) -> Path:
         os.close(handle)
     except OSError as error:
         why = "the folder does not exist" if not target.parent.is_dir() else (error.strerror or str(error))
-        raise InputError(f"{target}: cannot be written ({why}). Choose another place with --output.") from None
+        raise InputError(f"{target}: cannot be written ({why}). Choose another place.") from None
     return Path(name)

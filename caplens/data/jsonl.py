@@ -20,8 +20,8 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
             row = json.loads(line, strict=False)
         except json.JSONDecodeError as error:
             raise broken_json(place, error) from None
-        except RecursionError:
-            raise InputError(f"{place}: the JSON is nested too deeply.") from None
+        except (RecursionError, ValueError) as error:
+            raise unreadable_json(place, error) from None
         if not isinstance(row, dict):
             raise InputError(f'{place}: each line must be an object such as {{"id": "1", "caption": "a dog"}}.')
         check_characters(line, row, place)
@@ -31,7 +31,16 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
 def write(samples: Iterable[Sample], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as out:
         for sample in samples:
-            out.write(json.dumps(row_from_sample(sample), ensure_ascii=False) + "\n")
+            try:
+                out.write(json.dumps(row_from_sample(sample), ensure_ascii=False) + "\n")
+            except TypeError as error:
+                raise InputError(f"sample {sample.id!r}: something in it cannot be written as JSON ({error}).") from None
+
+
+def unreadable_json(place: Place, error: Exception) -> InputError:
+    """JSON that is right but too much: nested too deeply, or with a number of thousands of digits."""
+    why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return InputError(f"{place}: the JSON cannot be read ({why}).")
 
 
 def check_characters(text: str, value: Any, place: Place) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from caplens.data.files import Place
-from caplens.data.rows import FIELDS, Row, row_from_cells, row_from_sample
+from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
 from caplens.data.sample import Sample
 from caplens.errors import InputError, MissingExtraError
 
@@ -31,10 +31,15 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
             for batch in table.iter_batches(_BATCH):
                 for values in batch.to_pylist():
                     number += 1
-                    row = {name: value for name, value in values.items() if value is not None}
-                    if "meta" in row:
-                        row |= row_from_cells({"meta": row["meta"]})
-                    yield Place(path, number, "row"), row
+                    place = Place(path, number, "row")
+                    yield (
+                        place,
+                        {
+                            name: from_cell(name, value, place) if isinstance(value, str) else value
+                            for name, value in values.items()
+                            if value is not None or name == "caption"
+                        },
+                    )
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: not a readable Parquet file ({reason}). Get it again.") from None

@@ -1,14 +1,14 @@
 """Reading samples from any file: the format is told by what the file holds, not by its name."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from caplens.data import coco, dictionary, jsonl, parquet, table
-from caplens.data.files import Place, Source
+from caplens.data.files import Place, Source, on_disk
 from caplens.data.rows import Row, sample_from_row
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -18,60 +18,53 @@ _PEEK = 1 << 20
 
 
 class SampleFile:
-    """The samples of a file, read anew each time one iterates over it.
+    """The samples of a file, read anew each time one iterates over it. `-` is standard input.
 
     JSONL, CSV, TSV and Parquet are read as a stream; a JSON document has to be read whole. An id may stand once for
     each system and language.
     """
 
     def __init__(self, path: str | PathLike[str], *, caption_required: bool = True) -> None:
-        self.path = Path(path)
+        self.path = on_disk(path)
         self.format, self._document = _inspect(self.path)
         self._caption_required = caption_required
 
     def __iter__(self) -> Iterator[Sample]:
-        seen: dict[object, int] = {}
+        seen: dict[object, int | None] = {}
+        for place, sample in self.placed():
+            key = (sample.id, sample.system, sample.lang) if sample.system or sample.lang else sample.id
+            first = seen.setdefault(key, place.number)
+            if first != place.number:
+                raise InputError(
+                    f"{place}: the id {sample.id!r} was already used on {place.unit} {first}. Give each caption its own id."
+                )
+            yield sample
+
+    def placed(self) -> Iterator[tuple[Place, Sample]]:
+        """Each sample with its place in the file, whether or not its id was there before."""
+        place = None
         with Source(self.path) as source:
-            rows = track(self._rows(source), f"reading {self.path.name}", source.size, source.position)
-            for count, (place, row) in enumerate(rows, 1):
-                if self._caption_required and "caption" not in row:
-                    _take_only_reference(row, place)
-                sample = sample_from_row(row, place, caption_required=self._caption_required)
-                key = (sample.id, sample.system, sample.lang) if sample.system or sample.lang else sample.id
-                first = seen.setdefault(key, place.number or count)
-                if first != (place.number or count):
-                    raise InputError(
-                        f"{place}: the id {sample.id!r} was already used on {place.unit} {first}. Give each caption its own id."
-                    )
-                yield sample
-        if not seen:
+            for place, row in track(self._rows(source), f"reading {self.path.name}", source.size, source.position):
+                yield place, sample_from_row(row, place, caption_required=self._caption_required)
+        if place is None:
             raise InputError(f"{self.path}: there are no samples in the file.")
 
     def _rows(self, source: Source) -> Iterator[tuple[Place, Row]]:
         match self.format:
             case "jsonl":
-                yield from jsonl.read_rows(source)
+                return jsonl.read_rows(source)
             case "csv" | "tsv":
-                yield from table.read_rows(source)
+                return table.read_rows(source)
             case "parquet":
-                yield from parquet.read_rows(self.path)
+                return parquet.read_rows(self.path)
             case "coco-results" | "json":
-                yield from coco.result_rows(self._document, self.path)
+                return coco.result_rows(self._document, self.path)
+            case "coco-annotations" if self._caption_required:
+                raise InputError(f"{self.path}: this holds references and no captions. Give this file with --references instead.")
             case "coco-annotations":
-                yield from coco.annotation_rows(self._document, self.path)
+                return coco.annotation_rows(self._document, self.path)
             case _:
-                yield from dictionary.read_rows(self._document, self.path)
-
-
-def _take_only_reference(row: Row, place: Place) -> None:
-    """A file of references in the place of captions: fine where there is one a row, else it was put in the wrong place."""
-    references = row.get("references")
-    if set(row) <= {"id", "image", "references"} and isinstance(references, list):
-        if len(references) != 1:
-            raise InputError(
-                f"{place}: this holds {len(references)} references and no caption. Give this file with --references instead."
-            )
-        row["caption"] = row.pop("references")[0]
+                return dictionary.read_rows(self._document, self.path, captions=self._caption_required)
 
 
 def detect(path: Path) -> str:
@@ -83,9 +76,15 @@ def _inspect(path: Path) -> tuple[str, Any]:
     """The format, and the whole document where the format cannot be read as a stream."""
     with Source(path) as source:
         head = source.read(_PEEK)
+        while b"\n" not in head and (more := source.read(_PEEK)):
+            head += more
         if not head.strip():
             raise InputError(f"{path}: the file is empty.")
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InputError(f"{path}: this is UTF-16. Convert it, e.g. with: iconv -f utf-16 -t utf-8 {path.name}")
         if head.startswith(b"PAR1"):
+            if source.packed:
+                raise InputError(f"{path}: a packed Parquet file cannot be read. Unpack it first.")
             return "parquet", None
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         if start[:1] not in (b"{", b"["):
@@ -130,8 +129,8 @@ def _document(source: Source) -> Any:
         return document
     except json.JSONDecodeError as error:
         raise jsonl.broken_json(Place(source.path, 1), error) from None
-    except RecursionError:
-        raise InputError(f"{source.path}: the JSON is nested too deeply.") from None
+    except (RecursionError, ValueError) as error:
+        raise jsonl.unreadable_json(Place(source.path), error) from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
@@ -141,37 +140,6 @@ def _without_repeats(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]
         repeated = next(key for key in keys if keys.count(key) > 1)
         raise InputError(f"{path}: the key {repeated!r} stands there twice in one object. Give each caption its own id.")
     return made
-
-
-def read_references(path: str | PathLike[str]) -> dict[str, tuple[str, ...]]:
-    """References by id, from any format. Rows without `references` give their caption, and rows of one id add up."""
-    file = SampleFile(path, caption_required=False)
-    references: dict[str, tuple[str, ...]] = {}
-    with Source(file.path) as source:
-        for place, row in track(file._rows(source), f"reading {file.path.name}", source.size, source.position):
-            sample = sample_from_row(row, place, caption_required=False)
-            found = sample.references or ((sample.caption,) if sample.caption else ())
-            if not found:
-                raise InputError(f"{place}: the id {sample.id!r} has no references in this file.")
-            references[sample.id] = references.get(sample.id, ()) + found
-    return references
-
-
-def with_references(
-    samples: Iterable[Sample], references: Mapping[str, tuple[str, ...]], source: str = "the reference file"
-) -> Iterator[Sample]:
-    """Each sample with the references of its id added. It is an error if not one id is known there."""
-    matched, example = False, None
-    for sample in samples:
-        found = references.get(sample.id, ())
-        matched = matched or bool(found)
-        example = example or sample.id
-        yield replace(sample, references=sample.references + found) if found else sample
-    if not matched and example is not None:
-        raise InputError(
-            f"{source}: none of its ids is an id of the captions (references: {next(iter(references), None)!r};"
-            f" captions: {example!r}). Use the same ids in both files."
-        )
 
 
 def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:

@@ -1,7 +1,7 @@
 """From a row (a mapping of names to values) to a `Sample` and back, with every complaint about a value made here."""
 
 import json
-import math
+import sys
 from os import PathLike, fspath
 from typing import Any
 
@@ -33,15 +33,21 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
     meta = row.pop("meta", None) or {}
     if not isinstance(meta, dict):
         raise InputError(f"{place}: 'meta' must be an object, not {_shown(meta)}.")
+    references = _references(row.pop("references", None), place)
+    image, video, lang, system = (_optional_text(row, name, place) for name in ("image", "video", "lang", "system"))
+    ratings = _ratings(row.pop("ratings", None), place)
+    twice = row.keys() & meta.keys()
+    if twice:
+        raise InputError(f"{place}: {min(twice)!r} stands both in the row and in its 'meta'. Take one out.")
     return Sample(
         id=str(identifier),
         caption="" if caption is None and caption_required else caption,
-        references=_references(row.pop("references", None), place),
-        image=_optional_text(row, "image", place),
-        video=_optional_text(row, "video", place),
-        lang=_language(_optional_text(row, "lang", place), place),
-        system=_optional_text(row, "system", place),
-        ratings=_ratings(row.pop("ratings", None), place),
+        references=references,
+        image=image,
+        video=video,
+        lang=_language(lang, place),
+        system=system,
+        ratings=ratings,
         meta={**row, **meta} if row or meta else {},
     )
 
@@ -62,26 +68,37 @@ def row_from_sample(sample: Sample) -> Row:
         "system": sample.system,
         "ratings": list(sample.ratings),
     }
-    row = {name: value for name, value in row.items() if value is not None and value != []}
+    row = {name: value for name, value in row.items() if name == "caption" or (value is not None and value != [])}
     clash = set(sample.meta) & {*FIELDS, "image_id", "meta"}
     return {**row, "meta": dict(sample.meta)} if clash else {**row, **sample.meta}
 
 
-def row_from_cells(cells: dict[str, str]) -> Row:
+def row_from_cells(cells: dict[str, str], place: Place) -> Row:
     """A row of a table of text: lists, ratings and meta are JSON inside their cell; an empty cell says nothing."""
-    row: Row = {}
+    row: Row = {"caption": None} if "caption" in cells else {}
     for name, cell in cells.items():
-        if name in ("references", "ratings", "meta"):
-            if cell:
-                row[name] = _json_or_text(cell)
-        elif cell or name == "caption":
-            row[name] = cell
+        if cell:
+            row[name] = from_cell(name, cell, place)
     return row
+
+
+def from_cell(name: str, cell: str, place: Place) -> Any:
+    """What a cell of a table says: one reference may be plain text, a list must be JSON."""
+    if name in ("ratings", "meta") or (name == "references" and cell.startswith("[")):
+        try:
+            return json.loads(cell)
+        except (ValueError, RecursionError):
+            example = {"references": '["a dog", "the dog"]', "ratings": "[4, 3.5]", "meta": '{"source": "web"}'}[name]
+            raise InputError(f"{place}: '{name}' is not JSON: {_shown(cell)}. Write it like {example}.") from None
+    return cell
 
 
 def cells_from_sample(sample: Sample) -> dict[str, str]:
     row = row_from_sample(Sample(**{**_fields(sample), "meta": {}}))
-    cells = {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for name, value in row.items()}
+    cells = {
+        name: (value or "") if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
+        for name, value in row.items()
+    }
     if sample.meta:
         cells["meta"] = json.dumps(sample.meta, ensure_ascii=False)
     return cells
@@ -89,13 +106,6 @@ def cells_from_sample(sample: Sample) -> dict[str, str]:
 
 def _fields(sample: Sample) -> dict[str, Any]:
     return {name: getattr(sample, name) for name in FIELDS}
-
-
-def _json_or_text(cell: str) -> Any:
-    try:
-        return json.loads(cell)
-    except json.JSONDecodeError:
-        return cell
 
 
 def _references(value: Any, place: Place) -> tuple[str, ...]:
@@ -116,7 +126,7 @@ def _ratings(value: Any, place: Place) -> tuple[float, ...]:
         return ()
     ratings = value if isinstance(value, list) else [value]
     for rating in ratings:
-        if isinstance(rating, bool) or not isinstance(rating, int | float) or not math.isfinite(rating):
+        if isinstance(rating, bool) or not isinstance(rating, int | float) or not abs(rating) <= sys.float_info.max:
             raise InputError(f"{place}: 'ratings' must be numbers, not {_shown(rating)}.")
     return tuple(ratings)
 
@@ -139,7 +149,8 @@ def _language(tag: str | None, place: Place) -> str | None:
 
 def _missing(name: str, row: Row, place: Place) -> InputError:
     found = ", ".join(repr(key) for key in list(row)[:8]) or "nothing"
-    return InputError(f"{place}: there is no '{name}' (found: {found}). Every row needs 'id' and 'caption'.")
+    hint = " A file of references goes with --references." if name == "caption" and "references" in row else ""
+    return InputError(f"{place}: there is no '{name}' (found: {found}). Every row needs 'id' and 'caption'.{hint}")
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 from PIL.Image import Image
 
+from caplens.data.languages import base_language
+
 Picture = str | PathLike[str] | bytes | Image
 
 
@@ -27,6 +29,17 @@ class Sample:
     system: str | None = None
     ratings: tuple[float, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.references, str):
+            object.__setattr__(self, "references", (self.references,))
+        elif not isinstance(self.references, tuple):
+            object.__setattr__(self, "references", tuple(self.references))
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What pairs captions of two systems, or a caption and its references: the id and the language."""
+        return self.id, None if self.lang is None else base_language(self.lang)
 
     @property
     def group(self) -> str:

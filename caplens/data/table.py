@@ -19,7 +19,7 @@ def delimiter_of(header: str) -> str | None:
             names = next(csv.reader([header], delimiter=delimiter), [])
         except csv.Error:
             continue
-        if len(names) > 1 and {name.strip() for name in names} & {"id", "image_id", "caption", "references"}:
+        if len(names) > 1 and {_known_name(name.strip()) for name in names} & {"id", "image_id", "caption", "references"}:
             return delimiter
     return None
 
@@ -28,31 +28,52 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
     csv.field_size_limit(sys.maxsize)
     lines = (line for _, line in source.lines())
     first = next(lines)
-    reader = csv.reader(chain([first], lines), delimiter=delimiter_of(first) or ",", strict=True)
+    delimiter = delimiter_of(first) or ","
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+    start = 1
     try:
-        header = [name.strip() for name in next(reader)]
+        header = [_known_name(name.strip()) for name in next(reader)]
         repeated = {name for name in header if header.count(name) > 1}
         if repeated:
             raise InputError(f"{Place(source.path, 1)}: the column {min(repeated)!r} stands there twice. Rename one.")
+        start = reader.line_num + 1
         for cells in reader:
             if not cells:
+                start = reader.line_num + 1
                 continue
-            place = Place(source.path, reader.line_num)
+            place = Place(source.path, start)
             if len(cells) != len(header):
                 raise InputError(
                     f"{place}: {len(cells)} cells where the header has {len(header)}. Put text that holds the separator"
                     ' in "double quotes".'
                 )
-            yield place, row_from_cells(dict(zip(header, cells, strict=True)))
+            if delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+                raise InputError(
+                    f"{place}: a quote at the start of a cell runs over several lines. Where quotes are part of the text, put the"
+                    ' cell in "double quotes" and double the quotes inside it.'
+                )
+            yield place, row_from_cells(dict(zip(header, cells, strict=True)), place)
+            start = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
-            f"{Place(source.path, reader.line_num)}: broken table ({error}). Put text with quotes, separators or line ends in"
+            f"{Place(source.path, start)}: broken table ({error}). Put text with quotes, separators or line ends in"
             ' "double quotes", and double the quotes inside it.'
         ) from None
+
+
+def _known_name(name: str) -> str:
+    """Names of columns that mean something are known in any case."""
+    return name.lower() if name.lower() in (*FIELDS, "image_id", "meta") else name
 
 
 def write(samples: Iterable[Sample], path: Path, delimiter: str) -> None:
     with path.open("w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, [*FIELDS, "meta"], restval="", delimiter=delimiter, lineterminator="\r\n")
         writer.writeheader()
-        writer.writerows(cells_from_sample(sample) for sample in samples)
+        for sample in samples:
+            cells = cells_from_sample(sample)
+            if delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells.values()):
+                raise InputError(
+                    f"sample {sample.id!r}: TSV cannot hold a text with both a tab and a line end. Choose CSV or JSONL."
+                )
+            writer.writerow(cells)

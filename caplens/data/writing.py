@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from caplens.data import coco, dictionary, jsonl, parquet, table
-from caplens.data.files import replacing
+from caplens.data.files import ensure_apart, replacing
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -24,8 +24,6 @@ TWO_FILES: dict[str, tuple[Writer, Writer]] = {
 }
 SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 FORMATS = [*ONE_FILE, *TWO_FILES]
-
-_BEYOND_DICTIONARY = ("image", "video", "lang", "system", "ratings", "meta")
 
 
 def format_of(path: str | PathLike[str]) -> str:
@@ -67,6 +65,7 @@ def write_samples(
     if to not in TWO_FILES:
         raise InputError(f"unknown format {to!r}; choose one of: {', '.join(FORMATS)}.")
 
+    ensure_apart(path, references_path)
     write_captions, write_references = TWO_FILES[to]
     with ExitStack() as stack:
         target = stack.enter_context(replacing(path))
@@ -88,9 +87,16 @@ def _checked(samples: Iterable[Sample], to: str, *, keeps_references: bool, loss
         if not lossy:
             if sample.references and not keeps_references:
                 raise InputError(f"{to} keeps references in a second file: name it with --references-output (or allow --lossy).")
-            beyond = [name for name in _BEYOND_DICTIONARY if getattr(sample, name)] if to == "dictionary" else []
+            beyond = [name for name in _unheld(sample, to) if getattr(sample, name)]
             if beyond:
                 raise InputError(
                     f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format or allow --lossy."
                 )
         yield sample
+
+
+def _unheld(sample: Sample, to: str) -> tuple[str, ...]:
+    """The fields that the two files have no place for. COCO keeps them with the caption, so it needs one."""
+    if to == "dictionary":
+        return ("image", "video", "lang", "system", "ratings", "meta")
+    return () if sample.caption is not None else ("video", "lang", "system", "ratings", "meta")

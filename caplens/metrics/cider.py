@@ -15,7 +15,6 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from caplens.errors import InputError
 from caplens.metrics.base import Collector, Floats, Scores, mean_statistics
 from caplens.metrics.document_frequency import DocumentFrequency, FrequencyTable, InverseFrequency
 from caplens.metrics.lexical import LexicalMetric, TokenCollector
@@ -128,11 +127,9 @@ class Cider(LexicalMetric):
 
     def compute(self, collected: Collector, size: int) -> Scores:
         assert isinstance(collected, TokenCollector)
-        languages = [part.lang for part in collected.parts]
-        if self.frequency is not None and len(languages) > 1:
-            raise InputError(
-                f"document frequencies from a file are of one language, but the captions are in {', '.join(languages)}."
-            )
+        for lang, tokenizer in collected.tokenizers.items():
+            if self.frequency is not None:
+                self.frequency.check(lang, tokenizer)
         scores = super().compute(collected, size)
         for part in collected.parts:
             if self.frequency is None and len(part.entries) == 1:

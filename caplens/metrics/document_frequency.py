@@ -11,11 +11,12 @@ import numpy as np
 
 from caplens.data.files import Place, Source, replacing
 from caplens.data.jsonl import broken_json
-from caplens.data.reading import read_references
+from caplens.data.languages import base_language
+from caplens.data.references import read_references
 from caplens.errors import InputError
 from caplens.metrics.base import Floats
 from caplens.progress import track
-from caplens.text import Tokenizer
+from caplens.text import Tokenizer, default_tokenizer, get_tokenizer
 from caplens.text.corpus import Ints, Vocabulary
 from caplens.text.ngrams import Keys, ngram_keys
 
@@ -74,12 +75,12 @@ class FrequencyTable:
 
 
 class DocumentFrequency:
-    """In how many of `documents` sets of references each n-gram (its tokens joined by spaces) stands."""
+    """In how many of `documents` sets of references of one language each n-gram (its tokens joined by spaces) stands."""
 
-    def __init__(self, documents: int, counts: dict[str, int], tokenizer: str, label: str | None = None) -> None:
-        self.documents, self.counts, self.tokenizer = documents, counts, tokenizer
+    def __init__(self, documents: int, counts: dict[str, int], tokenizer: str, lang: str) -> None:
+        self.documents, self.counts, self.tokenizer, self.lang = documents, counts, tokenizer, lang
         digest = hashlib.sha256(json.dumps([documents, sorted(counts.items())]).encode()).hexdigest()
-        self.label = label or f"{documents}@{digest[:8]}"
+        self.label = f"{documents}@{digest[:8]}"
 
     @classmethod
     def count(cls, references: Iterable[Sequence[str]], tokenizer: Tokenizer) -> "DocumentFrequency":
@@ -88,11 +89,14 @@ class DocumentFrequency:
         for texts in references:
             documents += 1
             counts.update({gram for text in texts for gram in _grams(tokenizer(text))})
-        return cls(documents, dict(counts), tokenizer.name)
+        return cls(documents, dict(counts), tokenizer.name, tokenizer.lang)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], tokenizer: Tokenizer) -> "DocumentFrequency":
-        """From a file that `save` wrote, or counted from any file of references."""
+    def load(cls, path: str | PathLike[str], tokenizer: str | None = None, lang: str | None = None) -> "DocumentFrequency":
+        """From a file that `save` wrote, or counted from any file of references.
+
+        Those of one language are counted: the one that all rows name, or `lang`, which rows that name none are in.
+        """
         with Source(path) as source:
             start = source.read(64)
             if start.startswith(_PICKLES):
@@ -100,31 +104,50 @@ class DocumentFrequency:
                     f"{path}: this is a Python pickle, which can run code when it is opened, so caplens does not read it."
                     " Give the reference captions that it was counted from instead (for COCO, captions_val2014.json)."
                 )
-        if not start.lstrip().startswith(b'{"caplens_document_frequency"'):
-            references = read_references(path)
-            return cls.count(track(references.values(), "document frequencies", len(references)), tokenizer)
+        if start.lstrip().startswith(b'{"caplens_document_frequency"'):
+            return cls._read(path)
+        references = read_references(path)
+        languages = {found for _, found, _ in references if found is not None}
+        if len(languages) > 1 and lang is None:
+            raise InputError(
+                f"{path}: the references are in several languages ({', '.join(sorted(languages))}). Choose one with --lang."
+            )
+        lang = base_language(lang) if lang else next(iter(languages), "en")
+        chosen = [texts for _, found, texts in references if found in (None, lang)]
+        if not chosen:
+            raise InputError(f"{path}: there are no references in {lang!r}.")
+        made = get_tokenizer(tokenizer or default_tokenizer(lang), lang)
+        return cls.count(track(chosen, "document frequencies", len(chosen)), made)
+
+    @classmethod
+    def _read(cls, path: str | PathLike[str]) -> "DocumentFrequency":
         with Source(path) as source:
             try:
                 document = json.loads(source.text())
-                made = cls(int(document["documents"]), dict(document["counts"]), str(document["tokenizer"]))
-                if not all(isinstance(count, int) and 0 < count <= made.documents for count in made.counts.values()):
+                documents, counts = int(document["documents"]), dict(document["counts"])
+                if not all(isinstance(count, int) and 0 < count <= documents for count in counts.values()):
                     raise ValueError("a count is not between 1 and the number of documents")
+                return cls(documents, counts, str(document["tokenizer"]), str(document["lang"]))
             except json.JSONDecodeError as error:
                 raise broken_json(Place(Path(path), 1), error) from None
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"{path}: not a document-frequency file ({error!r}). Make it again with 'caplens df'.") from None
-        if made.tokenizer != tokenizer.name:
+
+    def check(self, lang: str, tokenizer: str) -> None:
+        """Complain if captions are in another language or were split otherwise."""
+        if (lang, tokenizer) != (self.lang, self.tokenizer):
             raise InputError(
-                f"{path}: counted with the tokenizer {made.tokenizer!r}, but the captions use {tokenizer.name!r}."
-                f" Count it again with 'caplens df --tokenizer {tokenizer.name}'."
+                f"the document frequencies are of {self.lang!r} by the tokenizer {self.tokenizer!r}, but captions are in {lang!r}"
+                f" by {tokenizer!r}. Count them with 'caplens df --lang {lang} --tokenizer {tokenizer}', and score one language"
+                " at a time."
             )
-        return made
 
     def save(self, path: str | PathLike[str]) -> None:
         document = {
             "caplens_document_frequency": 1,
             "documents": self.documents,
             "tokenizer": self.tokenizer,
+            "lang": self.lang,
             "counts": self.counts,
         }
         with replacing(path) as target:

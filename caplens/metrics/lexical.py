@@ -33,7 +33,7 @@ class TokenCollector:
         self._with_references = "references" in requires
         self._builders: dict[str, EntriesBuilder] = {}
         self._rows: dict[str, list[int]] = {}
-        self._unlabelled = self._foreign = 0
+        self._unlabelled = self._foreign = self._blank = 0
         if tokenizer is not None:
             get_tokenizer(tokenizer, base_language(lang or "en"))
 
@@ -51,10 +51,16 @@ class TokenCollector:
                 self._builders[lang], self._rows[lang] = EntriesBuilder(tokenizer), []
             self._rows[lang].extend(rows[index] for index in indices)
             chosen = [samples[index] for index in indices]
-            self._builders[lang].add(
-                [sample.caption or "" for sample in chosen],
-                [sample.references if self._with_references else () for sample in chosen],
-            )
+            references = [self._references(sample) for sample in chosen]
+            self._builders[lang].add([sample.caption or "" for sample in chosen], references)
+
+    def _references(self, sample: Sample) -> Sequence[str]:
+        """Those that say something."""
+        if not self._with_references:
+            return ()
+        found = [text for text in sample.references if text and not text.isspace()]
+        self._blank += len(sample.references) - len(found)
+        return found
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -66,12 +72,15 @@ class TokenCollector:
         return {lang: builder.tokenizer.name for lang, builder in self._builders.items()}
 
     def warnings(self) -> list[str]:
-        if self._foreign * 2 > self._unlabelled and self._tokenizer is None:
-            return [
+        found = []
+        if self._foreign and self._tokenizer is None:
+            found.append(
                 f"{self._foreign} of {self._unlabelled} captions without a language are not in Latin script but were"
                 " tokenised as English; give their language with --lang (or in 'lang')."
-            ]
-        return []
+            )
+        if self._blank:
+            found.append(f"{self._blank} empty references were left out.")
+        return found
 
 
 def _is_not_latin(text: str) -> bool:

@@ -13,20 +13,36 @@ from caplens.version import __version__
 class Results:
     """Scores of each metric for each sample.
 
-    `errors` says for the id of a sample why it has no score; `intervals` are confidence intervals of corpus scores.
+    A row is told by its id, and by its language and system where an id stands for several. `intervals` are confidence
+    intervals of corpus scores.
     """
 
     ids: list[str]
     groups: list[str]
     metrics: dict[str, Scores]
-    errors: dict[str, str]
-    failed: int
+    problems: dict[int, str] = field(default_factory=dict)
+    """Row -> why it has no score, or not of every metric."""
+    langs: list[str | None] = field(default_factory=list)
+    systems: list[str | None] = field(default_factory=list)
     truncated: int = 0
     warnings: list[str] = field(default_factory=list)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> Scores:
         return self.metrics[metric]
+
+    @property
+    def failed(self) -> int:
+        return len(self.problems)
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Why samples have no score, by id; where ids repeat, with language and system added."""
+        repeated = len(set(self.ids)) < len(self.ids)
+        return {self._label(row) if repeated else self.ids[row]: reason for row, reason in sorted(self.problems.items())}
+
+    def _label(self, row: int) -> str:
+        return " ".join(part for part in (self.ids[row], self.langs[row], self.systems[row]) if part)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `caplens score`."""
@@ -54,10 +70,12 @@ class Results:
     def to_rows(self) -> Iterator[dict[str, Any]]:
         """A row for each sample, with its scores and its error."""
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
+        named = {"lang": self.langs, "system": self.systems}
+        named = {name: column for name, column in named.items() if any(value is not None for value in column)}
         for row, identifier in enumerate(self.ids):
+            about = {name: column[row] for name, column in named.items()}
             scores = {name: number(column[row]) for name, column in values.items()}
-            error = {"error": self.errors[identifier]} if identifier in self.errors else {}
-            yield {"id": identifier, **scores, **error}
+            yield {"id": identifier, **about, **scores, "error": self.problems.get(row)}
 
 
 def number(value: float) -> float | None:

@@ -25,38 +25,39 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
         needs[collector.key] = metric.requires
         key_of.append(collector.key)
 
-    ids: list[str] = []
-    groups: list[str] = []
-    errors: dict[str, str] = {}
-    failed = 0
+    results = Results([], [], {})
     scored = dict.fromkeys(collectors, 0)
     for batch in batched(samples):
-        start = len(ids)
-        ids.extend(sample.id for sample in batch)
-        groups.extend(sample.group for sample in batch)
-        problems: dict[int, str] = {}
+        start = len(results.ids)
+        results.ids.extend(sample.id for sample in batch)
+        results.groups.extend(sample.group for sample in batch)
+        results.langs.extend(sample.lang for sample in batch)
+        results.systems.extend(sample.system for sample in batch)
         for key, collector in collectors.items():
-            found = {index: lack for index, sample in enumerate(batch) if (lack := problem(sample, needs[key]))}
-            good = [index for index in range(len(batch)) if index not in found]
+            lacking = {index: lack for index, sample in enumerate(batch) if (lack := problem(sample, needs[key]))}
+            if strict and lacking:
+                first = min(lacking)
+                raise InputError(f"sample {batch[first].id!r}: {lacking[first]}.")
+            good = [index for index in range(len(batch)) if index not in lacking]
             collector.add([start + index for index in good], [batch[index] for index in good])
             scored[key] += len(good)
-            problems |= found
-        for index, lack in sorted(problems.items()):
-            if strict:
-                raise InputError(f"sample {batch[index].id!r}: {lack}.")
-            previous = errors.get(batch[index].id)
-            errors[batch[index].id] = lack if previous in (None, lack) else f"{previous}; {lack}"
-        failed += len(problems)
+            results.problems |= {start + index: lack for index, lack in lacking.items()}
 
-    if not ids:
+    if not results.ids:
         raise InputError("there are no samples to score.")
     for key, count in scored.items():
         if not count:
             names = ", ".join(metric.name for metric, its in zip(metrics, key_of, strict=True) if its == key)
-            reason = next(iter(errors.values()))
+            reason = next(iter(results.problems.values()))
             hint = " Give them with --references FILE or as 'references' in the file." if "references" in reason else ""
-            raise InputError(f"none of the {len(ids)} samples can be scored with {names}: {reason}.{hint}")
-    computed = {metric.name: metric.compute(collectors[key], len(ids)) for metric, key in zip(metrics, key_of, strict=True)}
+            raise InputError(f"none of the {len(results.ids)} samples can be scored with {names}: {reason}.{hint}")
+    results.metrics = {
+        metric.name: metric.compute(collectors[key], len(results.ids)) for metric, key in zip(metrics, key_of, strict=True)
+    }
     warnings = [warning for source in collectors.values() for warning in source.warnings()]
-    warnings += [warning for scores in computed.values() for warning in scores.warnings]
-    return Results(ids, groups, computed, errors, failed, warnings=list(dict.fromkeys(warnings)))
+    warnings += [warning for scores in results.metrics.values() for warning in scores.warnings]
+    systems = {system for system in results.systems if system is not None}
+    if len(systems) > 1:
+        warnings.append(f"the captions of {len(systems)} systems were scored together; 'compare' tells them apart.")
+    results.warnings = list(dict.fromkeys(warnings))
+    return results

@@ -49,7 +49,7 @@ def markdown(table: Table) -> str:
     columns, *rows = [[table.shown(cell).replace("|", r"\|") for cell in row] for row in (table.columns, *table.rows)]
     lines = ["| " + " | ".join(row) + " |" for row in (columns, rule, *rows)]
     heading = [f"**{table.title}**", ""] if table.title else []
-    notes = ["", *(note.replace("|", r"\|") for note in table.notes)] if table.notes else []
+    notes = ["", *(f"`{note}`" if "|" in note else note for note in table.notes)] if table.notes else []
     return "\n".join([*heading, *lines, *notes]) + "\n"
 
 

@@ -17,7 +17,8 @@ def scores_table(results: Results) -> Table:
         rows.append([name, scores.corpus, low, high])
     scored = len(results.ids) - results.failed
     notes = [
-        f"{scored:,} of {len(results.ids):,} captions scored; intervals by bootstrap over images.",
+        f"{scored:,} of {len(results.ids):,} captions scored"
+        + ("; intervals by bootstrap over images." if results.intervals else "."),
         "To reproduce:",
         *(scores.signature for scores in results.metrics.values()),
     ]
@@ -37,8 +38,8 @@ def languages_table(results: Results) -> Table | None:
 
 def samples_table(results: Results) -> Table:
     """The score of each caption."""
-    rows = [[row["id"], *(row[name] for name in results.metrics), row.get("error")] for row in results.to_rows()]
-    return Table(["id", *results.metrics, "error"], rows)
+    rows = list(results.to_rows())
+    return Table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def bench_table(results: BenchResults) -> Table:
@@ -89,11 +90,13 @@ def _with_interval(value: float, low: float, high: float) -> str:
 
 
 def system_rows(comparison: Comparison) -> Table:
-    """A row for each metric and system, in numbers."""
-    rows: list[list[Cell]] = [
-        [metric, system, *score] for metric, found in comparison.scores.items() for system, score in found.items()
-    ]
-    return Table(["metric", "system", "value", "low", "high"], rows)
+    """A row for each metric and two systems, in numbers."""
+    rows: list[list[Cell]] = []
+    for found in comparison.contrasts:
+        scores = comparison.scores[found.metric]
+        rows.append([found.metric, found.first, *scores[found.first], found.second, *scores[found.second], *found[3:]])
+    columns = ["metric", "first", "first_value", "first_low", "first_high", "second", "second_value", "second_low", "second_high"]
+    return Table([*columns, "difference", "low", "high", "p", "p_corrected"], rows)
 
 
 def differences_table(comparison: Comparison) -> Table:

@@ -141,6 +141,13 @@ def benjamini_hochberg(p_values: ArrayLike) -> Floats:
 CORRECTIONS = {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg}
 
 
+def get_correction(name: str) -> Callable[[ArrayLike], Floats]:
+    try:
+        return CORRECTIONS[name]
+    except KeyError:
+        raise InputError(f"unknown correction {name!r}; choose from: {', '.join(CORRECTIONS)}.") from None
+
+
 def _p_values(p_values: ArrayLike) -> Floats:
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or ((p < 0) | (p > 1) | np.isnan(p)).any():

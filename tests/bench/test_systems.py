@@ -47,8 +47,29 @@ def test_captions_are_paired_by_id_and_what_is_missing_is_said():
     second = list(reversed(first[3:]))
     found = package.compare({"first": first, "second": second}, ["bleu1"], resamples=50)
     assert found.samples == 27
-    assert found.warnings == ["first: 3 captions whose ids the others lack were left out."]
+    assert found.warnings == ["first: 3 captions whose ids others lack were left out."]
     assert found.contrasts[0].difference == 0
+
+
+def test_captions_of_one_id_in_two_languages_are_two():
+    def both(english, german):
+        texts = {"en": english, "de": german}
+        return [Sample(str(i), text, ("a dog", "ein Hund"), lang=lang) for lang, text in texts.items() for i in range(4)]
+
+    found = package.compare({"one": both("a dog", "ein Hund"), "two": both("zebra", "ein Hund")}, ["bleu1"], resamples=20)
+    assert found.samples == 8
+    assert found.scores["bleu1"]["two"].value < 0.8
+
+
+def test_equal_captions_score_equal_whatever_else_a_system_has():
+    first = _system(lambda i: f"a dog number {i} runs")
+    more = [*first, *(Sample(f"x{s.id}", s.caption, s.references) for s in first)]
+    blank = [Sample("x1", "", ("a dog",))]
+    found = package.compare({"one": first, "two": more}, ["cider"], resamples=20)
+    assert (found.contrasts[0].difference, found.failed) == (0, 0)
+    found = package.compare({"one": [*first, Sample("x1", "a", ("a dog",))], "two": [*first, *blank]}, ["cider"], resamples=20)
+    assert (found.contrasts[0].difference, found.failed) == (0, 1)
+    assert "1 captions that cannot be scored for every system" in found.warnings[0]
 
 
 def test_what_cannot_be_compared_is_said():

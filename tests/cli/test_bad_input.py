@@ -41,7 +41,7 @@ def _lines(*rows):
         ('{"1": "x \\uDC00"}', [r"'\udc00' is half of a surrogate pair"]),
         (b"PAR1" + b"\0" * 50, ["not a readable Parquet file"]),
         (b"\x1f\x8b\x08\x00broken", ["damaged or cut short"]),
-        (_lines({"id": "1", "references": ["a", "b"]}), ["no caption", "--references"]),
+        (_lines({"id": "1", "references": ["a", "b"]}), ["no 'caption'", "--references"]),
     ],
 )
 def test_a_file_that_cannot_be_read(caplens, write, tmp_path, content, words):

@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,11 +116,49 @@ def test_convert_there_and_back(caplens, write, tmp_path):
 
 def test_document_frequencies_are_counted_once_and_kept(caplens, write, tmp_path):
     references, df = write("references.json", {"1": ["a dog"], "2": ["a cat"], "3": ["a man"]}), tmp_path / "df.json"
-    assert "images written" in caplens("df", references, df).err
+    assert "3 images (en) written" in caplens("df", references, df).err
     captions = write("captions.jsonl", ROWS)
     kept = json.loads(caplens("score", captions, "-m", "cider", "--df", df, "-f", "json").out)
     counted = json.loads(caplens("score", captions, "-m", "cider", "--df", references, "-f", "json").out)
     assert kept == counted
+
+
+def test_captions_may_come_through_a_pipe():
+    rows = "".join(json.dumps(row) + "\n" for row in ROWS)
+    for place in ("-", "/dev/stdin"):
+        command = [sys.executable, "-m", "caplens", "score", place, "-m", "bleu1", "-f", "json"]
+        found = subprocess.run(command, input=rows, capture_output=True, text=True, check=True)
+        assert json.loads(found.stdout)["ids"] == ["1", "2"]
+
+
+def test_output_is_written_through_links_and_never_over_what_is_read(caplens, write, tmp_path):
+    captions, link, real = write("captions.jsonl", ROWS), tmp_path / "link.json", tmp_path / "real.json"
+    link.symlink_to(real)
+    assert caplens("score", captions, "-m", "bleu1", "-o", link).status == 0
+    assert link.is_symlink()
+    assert json.loads(real.read_text())["ids"] == ["1", "2"]
+    before = captions.read_text()
+    for command in (["score", captions, "-o", captions], ["convert", captions, captions]):
+        said = caplens(*command)
+        assert said.status == 2
+        assert "named twice" in said.err
+    assert captions.read_text() == before
+
+
+def test_a_device_stays_a_device(caplens, write):
+    assert caplens("score", write("captions.jsonl", ROWS), "-m", "bleu1", "-f", "json", "-o", "/dev/null").status == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_signatures_are_not_broken_into_lines(caplens):
+    assert any(
+        line.startswith("cider-d|tok:") and line.endswith(f"v:{package.__version__}")
+        for line in caplens("score", "--example").out.splitlines()
+    )
+
+
+def test_help_shows_defaults(caplens):
+    assert "[default: by language]" in caplens("score", "--help").out
 
 
 def test_it_runs_as_a_program_and_starts_without_heavy_libraries():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caplens as package
-from caplens.data import Sample, SampleFile, read_references, with_references
+from caplens.data import Sample, SampleFile, read_references
 from caplens.errors import InputError, MissingExtraError
 from caplens.metrics import METRICS, get_metric
 from caplens.metrics.cider import cider
@@ -21,7 +21,7 @@ from caplens.text import get_tokenizer
 
 def _coco_samples(folder):
     references = read_references(folder / "en_captions_val2014.json.gz")
-    return with_references(SampleFile(folder / "en_captions_val2014_fakecap_results.json.gz"), references)
+    return references.joined(SampleFile(folder / "en_captions_val2014_fakecap_results.json.gz"))
 
 
 def test_the_coco_example_gets_its_published_scores(coco_example, golden):
@@ -144,7 +144,7 @@ def test_document_frequencies_may_be_given_as_a_file_of_references(write):
 
 def test_document_frequencies_of_another_tokenizer_are_refused(tmp_path):
     DocumentFrequency.count([["a dog"]], get_tokenizer("char")).save(tmp_path / "df.json")
-    with pytest.raises(InputError, match="counted with the tokenizer 'char'"):
+    with pytest.raises(InputError, match="by the tokenizer 'char', but captions are in 'en' by 'ptb'"):
         package.score([Sample("x", "a dog", ("a dog",))], ["cider"], df=tmp_path / "df.json")
 
 
@@ -175,7 +175,7 @@ def test_cider_of_a_single_caption_is_warned_about():
 def test_document_frequencies_of_one_language_do_not_serve_two(write):
     references = write("references.json", {"1": ["a dog"], "2": ["a cat"]})
     samples = [Sample("x", "a dog", ("a dog",)), Sample("y", "ein Hund", ("ein Hund",), lang="de")]
-    with pytest.raises(InputError, match="of one language, but the captions are in en, de"):
+    with pytest.raises(InputError, match="but captions are in 'de' by 'unicode'"):
         package.score(samples, ["cider"], df=references)
 
 
@@ -226,6 +226,57 @@ def test_the_json_is_the_contract(write):
     assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0}
     assert found["errors"] == {"2": "the caption is empty"}
     json.dumps(found, allow_nan=False)
+
+
+def test_document_frequencies_are_of_the_language_that_rows_name(write):
+    rows = [{"id": str(i), "caption": text, "references": [text], "lang": "zh"} for i, text in enumerate(["一只狗", "两只猫"])]
+    path = write("zh.jsonl", rows)
+    frequency = DocumentFrequency.load(path)
+    assert (frequency.lang, frequency.tokenizer, frequency.counts["只"]) == ("zh", "unicode", 2)
+    alone, given = (package.score(path, ["cider"], df=df, resamples=0) for df in (None, path))
+    assert given["cider"].values == pytest.approx(alone["cider"].values)
+    both = write("both.jsonl", [*rows, {"id": "9", "caption": "a dog", "references": ["a dog"], "lang": "en"}])
+    with pytest.raises(InputError, match="in several languages \\(en, zh\\)"):
+        DocumentFrequency.load(both)
+    assert DocumentFrequency.load(both, lang="en").documents == 1
+
+
+def test_intervals_are_of_scored_captions_only():
+    samples = [Sample(str(i), "a dog" if i < 2 else "", ("a dog",)) for i in range(30)]
+    assert package.score(samples, ["bleu1"]).intervals["bleu1"] == pytest.approx((1, 1))
+
+
+def test_an_error_stands_in_the_row_it_is_about():
+    samples = [Sample("1", "", ("x",), lang="en"), Sample("1", "ein Hund", ("ein Hund",), lang="de")]
+    results = package.score(samples, ["bleu1"], resamples=0)
+    rows = list(results.to_rows())
+    assert [row["error"] for row in rows] == ["the caption is empty", None]
+    assert [row["lang"] for row in rows] == ["en", "de"]
+    assert results.errors == {"1 en": "the caption is empty"}
+
+
+def test_empty_references_are_left_out_and_counted():
+    results = package.score([Sample("1", "a", ("", "a dog runs")), Sample("2", "a", ("a cat",))], ["bleu1"], resamples=0)
+    assert results["bleu1"].values[0] == pytest.approx(np.exp(-2))
+    assert results.warnings == ["1 empty references were left out."]
+
+
+def test_a_text_is_no_list_of_letters():
+    one = package.score([Sample("1", "a dog", references="a dog")], "bleu1", resamples=0)
+    joined = package.score([Sample("1", "a dog")], ["bleu1"], references={"1": "a dog"}, resamples=0)
+    row = package.score([{"id": 1, "caption": "a dog", "references": ["a dog"]}], ["bleu1"], resamples=0)
+    assert one["bleu1"].corpus == joined["bleu1"].corpus == row["bleu1"].corpus == pytest.approx(1)
+
+
+@pytest.mark.parametrize("samples", [None, [5], [Sample("1", 5)], [Sample("1", "a", (5,))], [{"caption": "a"}]])
+def test_what_is_no_sample_is_said(samples):
+    with pytest.raises(InputError):
+        package.score(samples, ["length"])
+
+
+def test_captions_of_several_systems_scored_together_are_warned_about():
+    samples = [Sample("1", "a dog", ("a dog",), system=name) for name in "ab"]
+    assert "2 systems were scored together" in package.score(samples, ["bleu1"]).warnings[0]
 
 
 def test_a_metric_is_a_function_of_samples():

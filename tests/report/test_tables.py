@@ -5,7 +5,7 @@ TABLE = Table(["a|b", "score"], [["x & y_1", 0.12345], ["none", None], ["gap", f
 
 def test_markdown_rounds_and_escapes():
     assert markdown(TABLE).splitlines() == [
-        "**T**", "", r"| a\|b | score |", "| --- | ---: |", r"| x & y_1 | 0.123 |", "| none | – |", "| gap | – |", "", r"n\|1",
+        "**T**", "", r"| a\|b | score |", "| --- | ---: |", r"| x & y_1 | 0.123 |", "| none | – |", "| gap | – |", "", "`n|1`",
     ]  # fmt: skip
 
 

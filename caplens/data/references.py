@@ -1,0 +1,77 @@
+"""References from a file of their own, joined to captions by id, and by language where both sides name one."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+
+from caplens.data.reading import SampleFile
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+Texts = tuple[str, ...]
+
+
+class References:
+    """Reference captions by id and language."""
+
+    def __init__(self, source: str = "the references") -> None:
+        self.source = source
+        self._texts: dict[str, dict[str | None, Texts]] = {}
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Sequence[str] | str]) -> "References":
+        """From id -> texts, or id -> one text."""
+        made = cls()
+        for identifier, texts in mapping.items():
+            made.add(str(identifier), None, (texts,) if isinstance(texts, str) else tuple(texts))
+        return made
+
+    def add(self, identifier: str, lang: str | None, texts: Texts) -> None:
+        by_language = self._texts.setdefault(identifier, {})
+        by_language[lang] = by_language.get(lang, ()) + texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __iter__(self) -> Iterator[tuple[str, str | None, Texts]]:
+        for identifier, by_language in self._texts.items():
+            for lang, texts in by_language.items():
+                yield identifier, lang, texts
+
+    def get(self, sample: Sample) -> Texts:
+        """Those of the sample's id and language, and those of no language; any for a sample without one, but not of several."""
+        by_language = self._texts.get(sample.id, {})
+        lang = sample.key[1]
+        if lang is not None:
+            return by_language.get(None, ()) + by_language.get(lang, ())
+        if len(by_language) > 1:
+            raise InputError(
+                f"{self.source}: the references of {sample.id!r} are in several languages, and the caption names none."
+                " Give each caption its 'lang'."
+            )
+        return next(iter(by_language.values()), ())
+
+    def joined(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+        """Each sample with its references added to those it has. It is an error if not one of them has any here."""
+        matched, example = False, None
+        for sample in samples:
+            found = self.get(sample)
+            matched = matched or bool(found)
+            example = example or sample.id
+            yield replace(sample, references=sample.references + found) if found else sample
+        if not matched and example is not None:
+            raise InputError(
+                f"{self.source}: none of its ids is an id of the captions (references: {next(iter(self._texts), None)!r};"
+                f" captions: {example!r}). Use the same ids, and the same languages, in both files."
+            )
+
+
+def read_references(path: str | PathLike[str]) -> References:
+    """References from any format. Rows without `references` give their caption, and rows of one id add up."""
+    references = References(str(path))
+    for place, sample in SampleFile(path, caption_required=False).placed():
+        texts = sample.references or ((sample.caption,) if sample.caption else ())
+        if not texts:
+            raise InputError(f"{place}: the id {sample.id!r} has no references in this file.")
+        references.add(*sample.key, texts)
+    return references
