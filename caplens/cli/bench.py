@@ -37,7 +37,8 @@ def bench(
 ) -> None:
     """Measure how well metrics agree with people, beside the published values.
 
-    Coefficients are times 100, with confidence intervals by bootstrap over images.
+    Without --metric: bleu1, bleu4, rouge-l, cider and length. Coefficients are times 100, with confidence intervals by
+    bootstrap over images.
     """
     form = choose_format(output, format)
     if not resamples:

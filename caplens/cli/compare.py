@@ -42,7 +42,8 @@ def compare(
 ) -> None:
     """Compare captioning systems on the same images, with intervals and significance.
 
-    Captions are paired by id; what not all systems have is left out and counted.
+    Without --metric: bleu4, rouge-l and cider. Captions are paired by id and language; what not all systems have is left out
+    and counted. Where captions could not be scored, the exit status is 3.
     """
     form = choose_format(output, format, *systems, references, df)
     if not resamples:

@@ -9,7 +9,7 @@ from caplens.cli.output import Format
 
 Metrics = Annotated[
     list[str] | None,
-    typer.Option("--metric", "-m", help="A metric; may be given several times, or as a list with commas. \\[default: several]"),
+    typer.Option("--metric", "-m", help="A metric; may be given several times, or as a list with commas."),
 ]
 References = Annotated[Path | None, typer.Option("--references", "-r", help="A file with the references, joined by id.")]
 Lang = Annotated[str | None, typer.Option(help="The language of captions that name none (BCP-47: en, zh, sw, …).")]

@@ -52,7 +52,8 @@ def score(
 ) -> None:
     """Score captions against references: per caption, per language and over all, with error bars.
 
-    Captions that cannot be scored (no caption, no references) get null and a reason; the exit status is then 3.
+    Without --metric: bleu1 to bleu4, rouge-l and cider. Captions that cannot be scored (no caption, no references) get null
+    and a reason; the exit status is then 3.
     """
     if (captions is None) != example:
         raise InputError(

@@ -132,7 +132,7 @@ def test_a_reference_cell_is_a_text_or_a_json_list(write):
     assert read("a dog") == ("a dog",)
     assert read("2") == ("2",)
     assert read('"[""a"", ""b""]"') == ("a", "b")
-    with pytest.raises(InputError, match="line 2: 'references' is not JSON.*Write it like"):
+    with pytest.raises(InputError, match=r"line 2: 'references' is not JSON.*Write it like"):
         read("\"['a dog', 'the dog']\"")
 
 
