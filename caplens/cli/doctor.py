@@ -52,7 +52,7 @@ def doctor(output: options.Output = None, format: options.OutputFormat = None) -
         found = ", ".join(f"{package} {_package(package)[1]}" for package in packages.values() if package not in missing)
         advice = f"pip install 'caplens[{extra}]'" if missing else ""
         rows.append([f"{_FOR[extra]}", "missing" if missing else "ok", found or "–", advice])
-    rows.append(["Java (METEOR, SPICE)", *_java()])
+    rows.append(["Java (METEOR; SPICE needs 8 or 11)", *_java()])
     rows.append(["SPICE's language models", *_spice_models()])
     table = Table(["what", "state", "found", "how to get it"], rows)
     deliver(output, form, lambda: {"checks": [dict(zip(table.columns, row, strict=True)) for row in rows]}, [table])

@@ -54,8 +54,8 @@ def test_doctor_names_the_cure_for_what_is_missing(caplens, monkeypatch):
     monkeypatch.setenv("PATH", "")
     checks = {row["what"]: row for row in json.loads(caplens("doctor", "-f", "json").out)["checks"]}
     assert checks["numpy"]["state"] == "ok"
-    assert checks["Java (METEOR, SPICE)"]["state"] == "missing"
-    assert "apt-get install" in checks["Java (METEOR, SPICE)"]["how to get it"]
+    assert checks["Java (METEOR; SPICE needs 8 or 11)"]["state"] == "missing"
+    assert "apt-get install" in checks["Java (METEOR; SPICE needs 8 or 11)"]["how to get it"]
 
 
 def test_every_form_of_a_score(caplens, write, tmp_path):
