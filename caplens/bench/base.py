@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from caplens.data.files import Source
+from caplens.data.files import Place, Source
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
-from caplens.metrics.results import number
+from caplens.metrics.results import null_if_nan
 from caplens.metrics.scoring import run
 from caplens.progress import track
 from caplens.stats import bootstrap, bootstrapped_difference, get_coefficient, holm, interval
@@ -103,20 +103,17 @@ class BenchResults:
             "unit": f"x{UNIT}",
             "results": {
                 metric: {
-                    name: {key: _or_null(value) for key, value in estimate._asdict().items()} for name, estimate in found.items()
+                    name: {key: null_if_nan(value) for key, value in estimate._asdict().items()}
+                    for name, estimate in found.items()
                 }
                 for metric, found in self.results.items()
             },
-            "contrasts": [contrast._asdict() for contrast in self.contrasts],
+            "contrasts": [{key: null_if_nan(value) for key, value in contrast._asdict().items()} for contrast in self.contrasts],
             "signatures": self.signatures,
             "published": self.source,
             "counts": {"rows": self.rows, "images": self.images, "failed": self.failed},
             "warnings": self.warnings,
         }
-
-
-def _or_null(value: float | None) -> float | None:
-    return None if value is None else number(value)
 
 
 def evaluate(
@@ -192,15 +189,16 @@ def find_file(folder: Path, names: Sequence[str], what: str, where: str) -> Path
     raise InputError(f"{folder}: {what} is missing. Put {' or '.join(names)} (packed or not) there. {where}")
 
 
-def read_fields(path: Path, count: int) -> list[list[str]]:
-    """The tab-separated fields of each line of a file whose lines all have `count` of them."""
+def read_fields(path: Path, count: int) -> list[tuple[Place, list[str]]]:
+    """The tab-separated fields of each line of a file whose lines all have `count` of them, with their places."""
     rows = []
     with Source(path) as source:
         for line_number, line in source.lines():
             fields = line.rstrip("\r\n").split("\t")
             if fields == [""]:
                 continue
+            place = Place(path, line_number)
             if len(fields) != count:
-                raise InputError(f"{path}, line {line_number}: {len(fields)} tab-separated fields where {count} are expected.")
-            rows.append(fields)
+                raise InputError(f"{place}: {len(fields)} tab-separated fields where {count} are expected.")
+            rows.append((place, fields))
     return rows

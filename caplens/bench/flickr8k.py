@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from caplens.bench.base import find_file, read_fields
+from caplens.data.files import Place
 from caplens.errors import InputError
 
 WHERE = "They come with the Flickr8k text archive (Flickr8k_text.zip) from the authors of the data set."
@@ -14,37 +15,37 @@ def read_captions(folder: Path) -> dict[str, dict[str, str]]:
     path = find_file(folder, _CAPTIONS, "the file of captions", WHERE)
     captions: dict[str, dict[str, str]] = {}
     if path.name.startswith("Flickr8k.token"):
-        rows = [[*split_caption_id(name, path), caption] for name, caption in read_fields(path, 2)]
+        rows = [[*split_caption_id(name, place), caption] for place, (name, caption) in read_fields(path, 2)]
     else:
-        rows = read_fields(path, 3)
+        rows = [fields for _, fields in read_fields(path, 3)]
     for photo, number, caption in rows:
         captions.setdefault(photo, {})[number] = caption
     return captions
 
 
-def split_caption_id(identifier: str, path: Path) -> tuple[str, str]:
+def split_caption_id(identifier: str, place: Place) -> tuple[str, str]:
     photo, mark, number = identifier.partition("#")
     if not mark:
-        raise InputError(f"{path}: {identifier!r} is not a caption id such as 'photo.jpg#2'.")
+        raise InputError(f"{place}: {identifier!r} is not a caption id such as 'photo.jpg#2'.")
     return photo, number
 
 
-def caption_of(identifier: str, captions: dict[str, dict[str, str]], path: Path) -> str:
-    photo, number = split_caption_id(identifier, path)
+def caption_of(identifier: str, captions: dict[str, dict[str, str]], place: Place) -> str:
+    photo, number = split_caption_id(identifier, place)
     try:
         return captions[photo][number]
     except KeyError:
         raise InputError(
-            f"{path}: the caption {identifier!r} is not in the file of captions; both must be of the same data set."
+            f"{place}: the caption {identifier!r} is not in the file of captions; both must be of the same data set."
         ) from None
 
 
-def references_of(photo: str, captions: dict[str, dict[str, str]], path: Path) -> tuple[str, ...]:
+def references_of(photo: str, captions: dict[str, dict[str, str]], place: Place) -> tuple[str, ...]:
     try:
         return tuple(captions[photo].values())
     except KeyError:
         raise InputError(
-            f"{path}: the photo {photo!r} is not in the file of captions; both must be of the same data set."
+            f"{place}: the photo {photo!r} is not in the file of captions; both must be of the same data set."
         ) from None
 
 

@@ -37,14 +37,14 @@ class Flickr8kCF(Benchmark):
         path = find_file(data, ["CrowdFlowerAnnotations.txt"], "the file of workers' judgements", WHERE)
         rows = read_fields(path, 5)
         judged: dict[str, set[str]] = {}
-        for photo, caption_id, *_ in rows:
-            judged.setdefault(photo, set()).add(caption_of(caption_id, captions, path))
+        for place, (photo, caption_id, *_) in rows:
+            judged.setdefault(photo, set()).add(caption_of(caption_id, captions, place))
         samples, human = [], []
-        for line, (photo, caption_id, share, yes, no) in enumerate(rows, 1):
-            caption = caption_of(caption_id, captions, path)
-            references = tuple(text for text in references_of(photo, captions, path) if text not in judged[photo])
+        for place, (photo, caption_id, share, yes, no) in rows:
+            caption = caption_of(caption_id, captions, place)
+            references = tuple(text for text in references_of(photo, captions, place) if text not in judged[photo])
             if not (_is_share(share) and yes.isdecimal() and no.isdecimal()):
-                raise InputError(f"{path}, line {line}: {[share, yes, no]} are not a share and two counts of votes.")
+                raise InputError(f"{place}: {[share, yes, no]} are not a share and two counts of votes.")
             points = _points(protocol, float(share), int(yes), int(no))
             for point, value in enumerate(points):
                 samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))

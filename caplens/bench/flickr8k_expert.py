@@ -38,8 +38,8 @@ class Flickr8kExpert(Benchmark):
         path = find_file(data, ["ExpertAnnotations.txt"], "the file of expert ratings", WHERE)
         rows = read_fields(path, 5)
         samples, human = [], []
-        for line, (photo, caption_id, *ratings) in enumerate(rows, 1):
-            caption, references = caption_of(caption_id, captions, path), references_of(photo, captions, path)
+        for place, (photo, caption_id, *ratings) in rows:
+            caption, references = caption_of(caption_id, captions, place), references_of(photo, captions, place)
             if caption in references:
                 continue
             try:
@@ -47,7 +47,7 @@ class Flickr8kExpert(Benchmark):
             except ValueError:
                 values = [float("nan")]
             if not np.isfinite(values).all():
-                raise InputError(f"{path}, line {line}: the ratings {ratings} are not numbers.")
+                raise InputError(f"{place}: the ratings {ratings} are not numbers.")
             points = {"expanded": values, "mean": [mean(values)], "median": [median(values)]}[protocol]
             for point, value in enumerate(points):
                 samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))

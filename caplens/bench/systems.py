@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import problem
-from caplens.metrics.results import Results, number
+from caplens.metrics.results import Results, null_if_nan
 from caplens.stats import bootstrap_pooled, get_correction, interval, permute_systems
 from caplens.version import __version__
 
@@ -53,11 +53,11 @@ class Comparison:
             "systems": self.systems,
             "scores": {
                 metric: {
-                    system: {key: number(value) for key, value in score._asdict().items()} for system, score in found.items()
+                    system: {key: null_if_nan(value) for key, value in score._asdict().items()} for system, score in found.items()
                 }
                 for metric, found in self.scores.items()
             },
-            "contrasts": [contrast._asdict() for contrast in self.contrasts],
+            "contrasts": [{key: null_if_nan(value) for key, value in contrast._asdict().items()} for contrast in self.contrasts],
             "correction": self.correction,
             "signatures": self.signatures,
             "counts": {"samples": self.samples, "failed": self.failed},

@@ -56,3 +56,6 @@ def bench(
     tables = [bench_table(results), *([contrasts_table(results)] if results.contrasts else [])]
     deliver(output, form, results.to_dict, tables)
     warn(results.warnings)
+    if results.failed:
+        warn([f"{results.failed} captions have no score from every metric and were left out."])
+        raise typer.Exit(3)

@@ -17,7 +17,11 @@ def result_rows(document: list[Any], path: Path) -> Iterator[tuple[Place, Row]]:
         place = Place(path, number, "entry")
         if not isinstance(entry, dict):
             raise InputError(f'{place}: each entry must be an object such as {{"image_id": 1, "caption": "a dog"}}.')
-        yield place, dict(entry)
+        row = dict(entry)
+        if "image_id" in row and "id" in row:
+            # COCO's own id numbers the results; what joins them to references is the image.
+            row["meta"] = {**(row.get("meta") or {}), "id": row.pop("id")}
+        yield place, row
 
 
 def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Place, Row]]:

@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from PIL.Image import Image
+
 from caplens.data import coco, dictionary, jsonl, parquet, table
 from caplens.data.files import Place, Source, on_disk
 from caplens.data.rows import Row, sample_from_row
@@ -95,7 +97,7 @@ def _inspect(path: Path) -> tuple[str, Any]:
         document = _document(source)
     if isinstance(document, list):
         entry = document[0] if document else None
-        return "coco-results" if isinstance(entry, dict) and "image_id" in entry and "id" not in entry else "json", document
+        return "coco-results" if isinstance(entry, dict) and "image_id" in entry else "json", document
     return "coco-annotations" if "annotations" in document else "dictionary", document
 
 
@@ -147,7 +149,10 @@ def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Itera
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder of images.")
-    return (replace(sample, image=str(_image_path(sample, root))) for sample in samples)
+    return (
+        sample if isinstance(sample.image, bytes | Image) else replace(sample, image=str(_image_path(sample, root)))
+        for sample in samples
+    )
 
 
 def _image_path(sample: Sample, root: Path) -> Path:

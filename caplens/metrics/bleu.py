@@ -65,8 +65,8 @@ def bleu(statistics: Floats, order: int) -> Floats:
     correct, guess = statistics[..., :order], statistics[..., MAX_ORDER : MAX_ORDER + order]
     precision = np.prod((correct + _TINY) / (guess + _SMALL), axis=-1) ** (1 / order)
     ratio = (statistics[..., -2] + _TINY) / (statistics[..., -1] + _SMALL)
-    penalty: Floats = precision * np.exp(np.minimum(0.0, 1 - 1 / ratio))
-    return penalty
+    score: Floats = precision * np.exp(np.minimum(0.0, 1 - 1 / ratio))
+    return score
 
 
 class _Bleu(LexicalMetric):

@@ -26,6 +26,7 @@ ORDERS = range(1, 5)
 SIGMA = 6.0
 _CHUNK_TOKENS = 250_000
 _KEPT_TOKENS = 4_000_000
+_MOST_THREADS = 8
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ def cider(entries: Entries, frequency: DocumentFrequency | None = None, sigma: f
 
 def _in_threads(function: Callable[[Entries], T], chunks: Iterable[Entries]) -> Iterator[T]:
     """The results in order, as many chunks at a time as there are processors: numpy sorts without holding Python up."""
-    workers = os.cpu_count() or 1
+    workers = min(os.cpu_count() or 1, _MOST_THREADS)
     with ThreadPoolExecutor(workers) as pool:
         remaining = iter(chunks)
         while window := list(islice(remaining, workers)):

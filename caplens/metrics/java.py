@@ -64,5 +64,5 @@ class JavaMetric(Metric):
         for part in collected.parts:
             candidates, references = zip(*part.entries.strings(), strict=True)
             corpus, values[part.rows] = self.score_texts(candidates, references)
-        made = signature(self.name, tok=",".join(collected.tokenizers.values()), version=self.version)
+        made = signature(self.name, tok=collected.signature, version=self.version)
         return Scores(values, corpus, made, mean_statistics(values), mean_pool, {"en": corpus}, self.corpus_is_mean)

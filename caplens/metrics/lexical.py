@@ -71,6 +71,14 @@ class TokenCollector:
     def tokenizers(self) -> dict[str, str]:
         return {lang: builder.tokenizer.name for lang, builder in self._builders.items()}
 
+    @property
+    def signature(self) -> str:
+        """Tokenizers and the languages they served; English by itself goes without saying."""
+        served: dict[str, list[str]] = {}
+        for lang, builder in sorted(self._builders.items()):
+            served.setdefault(builder.tokenizer.signature, []).append(lang)
+        return ",".join(name if langs == ["en"] else f"{name}[{' '.join(langs)}]" for name, langs in served.items())
+
     def warnings(self) -> list[str]:
         found = []
         if self._foreign and self._tokenizer is None:
@@ -126,17 +134,10 @@ class LexicalMetric(Metric):
         if statistics is None:
             statistics = mean_statistics(values)
         corpus = float(self.pool(statistics.sum(axis=0))) if by_language else float("nan")
-        return Scores(values, corpus, self._signature(collected.tokenizers, counts), statistics, self.pool, by_language)
+        return Scores(values, corpus, self._signature(collected.signature, counts), statistics, self.pool, by_language)
 
-    def _signature(self, tokenizers: dict[str, str], reference_counts: set[int]) -> str:
+    def _signature(self, tok: str, reference_counts: set[int]) -> str:
         name, choices = self.choices()
-        if len(set(tokenizers.values())) == 1:
-            tok = next(iter(tokenizers.values()))
-        else:
-            named = {
-                name: sorted(lang for lang, its in tokenizers.items() if its == name) for name in sorted(set(tokenizers.values()))
-            }
-            tok = ",".join(f"{name}[{' '.join(langs)}]" for name, langs in named.items())
         if "references" in self.requires and reference_counts:
             low, high = min(reference_counts), max(reference_counts)
             choices["refs"] = low if low == high else f"{low}-{high}"

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Thread
-from typing import IO
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def _dialogue(process: "subprocess.Popen[str]", questions: Iterable[str], answer
     """Ask from a thread of its own, because the program answers while it is still being asked."""
     assert process.stdin is not None
     assert process.stdout is not None
-    asking = Thread(target=_ask, args=(process.stdin, questions), daemon=True)
+    asking = Thread(target=_ask, args=(process, questions), daemon=True)
     asking.start()
     for _ in range(answers):
         answer = process.stdout.readline()
@@ -66,10 +65,11 @@ def _dialogue(process: "subprocess.Popen[str]", questions: Iterable[str], answer
     asking.join()
 
 
-def _ask(stdin: IO[str], questions: Iterable[str]) -> None:
+def _ask(process: "subprocess.Popen[str]", questions: Iterable[str]) -> None:
+    assert process.stdin is not None
     try:
-        stdin.writelines(questions)
-        stdin.flush()
-    except BrokenPipeError:
-        # The program is gone; whoever reads its answers finds out and says so.
-        return
+        process.stdin.writelines(questions)
+        process.stdin.flush()
+    except (OSError, ValueError):
+        # Whoever reads the answers finds none, and says so.
+        process.kill()

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from caplens.metrics.base import Scores
 from caplens.version import __version__
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -57,14 +59,14 @@ class Results:
 
     def _metric(self, name: str, scores: Scores) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "corpus": number(scores.corpus),
-            "values": [number(value) for value in scores.values.tolist()],
+            "corpus": null_if_nan(scores.corpus),
+            "values": [null_if_nan(value) for value in scores.values.tolist()],
             "signature": scores.signature,
         }
         if name in self.intervals:
-            found["low"], found["high"] = (number(bound) for bound in self.intervals[name])
+            found["low"], found["high"] = (null_if_nan(bound) for bound in self.intervals[name])
         if len(scores.by_language) > 1:
-            found["languages"] = {lang: number(value) for lang, value in sorted(scores.by_language.items())}
+            found["languages"] = {lang: null_if_nan(value) for lang, value in sorted(scores.by_language.items())}
         return found
 
     def to_rows(self) -> Iterator[dict[str, Any]]:
@@ -74,10 +76,10 @@ class Results:
         named = {name: column for name, column in named.items() if any(value is not None for value in column)}
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in named.items()}
-            scores = {name: number(column[row]) for name, column in values.items()}
+            scores = {name: null_if_nan(column[row]) for name, column in values.items()}
             yield {"id": identifier, **about, **scores, "error": self.problems.get(row)}
 
 
-def number(value: float) -> float | None:
+def null_if_nan(value: T) -> T | None:
     """JSON has no NaN: what has no value is null."""
-    return None if math.isnan(value) else value
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -16,6 +16,8 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
     """
     if not metrics:
         raise InputError("no metric was chosen; name at least one.")
+    if len({metric.name for metric in metrics}) < len(metrics):
+        raise InputError("two metrics of one run have the same name; score with them one at a time.")
     collectors: dict[Hashable, Collector] = {}
     needs: dict[Hashable, frozenset[str]] = {}
     key_of: list[Hashable] = []

@@ -42,6 +42,12 @@ def group_numbers(groups: Groups, size: int) -> tuple[Ints, int]:
     return found, len(numbers)
 
 
+def sum_by_group(statistics: Floats, groups: Groups) -> Floats:
+    """The rows of a table of statistics added up within each group."""
+    group, count = group_numbers(groups, len(statistics))
+    return np.stack([np.bincount(group, column, count) for column in statistics.T], axis=1)
+
+
 def dense_ranks(values: Floats) -> tuple[Ints, int]:
     """Each value's place among the distinct values, and how many are distinct."""
     distinct, ranks = np.unique(values, return_inverse=True)

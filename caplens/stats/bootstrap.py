@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from caplens.errors import InputError
 from caplens.progress import track
-from caplens.stats.arrays import Floats, Groups, group_numbers, paired
+from caplens.stats.arrays import Floats, Groups, group_numbers, paired, sum_by_group
 from caplens.stats.correlation import Coefficient
 
 _BLOCK_CELLS = 1_000_000
@@ -17,6 +17,8 @@ def draws_of_groups(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
     """How often each resample has each group, a block of resamples at a time. The same seed gives the same draws."""
     if resamples < 1:
         raise InputError(f"at least one resample is needed, not {resamples}.")
+    if groups < 1:
+        raise InputError("there are no rows to resample.")
     generator = np.random.default_rng(seed)
     block = max(1, _BLOCK_CELLS // groups)
     for start in range(0, resamples, block):
@@ -39,9 +41,8 @@ def bootstrap_pooled(
     statistics: Floats, pool: Callable[[Floats], Floats], groups: Groups = None, resamples: int = 1000, seed: int = 0
 ) -> Floats:
     """A corpus score on each resample of the groups, from additive statistics of each row."""
-    group, count = group_numbers(groups, len(statistics))
-    sums = np.stack([np.bincount(group, column, count) for column in statistics.T], axis=1)
-    draws = track(draws_of_groups(count, resamples, seed), "resampling", resamples, size=len)
+    sums = sum_by_group(statistics, groups)
+    draws = track(draws_of_groups(len(sums), resamples, seed), "resampling", resamples, size=len)
     return np.concatenate([pool(drawn @ sums) for drawn in draws])
 
 

@@ -4,7 +4,7 @@ Paired tests over images by permutation and by bootstrap, Williams' test for two
 corrections for asking several questions at once. All p-values are two-sided unless said otherwise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -13,11 +13,14 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from caplens.errors import InputError
-from caplens.stats.arrays import Floats, Groups, group_numbers, paired
+from caplens.stats.arrays import Floats, Groups, group_numbers, paired, sum_by_group
 from caplens.stats.bootstrap import bootstrap, bootstrap_pooled, interval
 from caplens.stats.correlation import Coefficient
 
 Pool = Callable[[Floats], Floats]
+
+_ROUNDING = 1e-9
+_BLOCK_CELLS = 4_000_000
 
 
 class Difference(NamedTuple):
@@ -56,12 +59,12 @@ def permute_metrics(
     a, b = _standardised(a), _standardised(b)
     observed = coefficient(a, target) - coefficient(b, target)
     group, count = group_numbers(groups, len(a))
-    differences = []
-    swaps, exact = _swaps(count, resamples, seed)
-    for swap in swaps:
-        rows = swap[group]
-        differences.append(coefficient(np.where(rows, b, a), target) - coefficient(np.where(rows, a, b), target))
-    return Difference(observed, _p_value(np.array(differences), observed, exact=exact))
+    differences = [
+        coefficient(np.where(rows, b, a), target) - coefficient(np.where(rows, a, b), target)
+        for swaps in _swaps(count, resamples, seed)
+        for rows in swaps[:, group]
+    ]
+    return Difference(observed, _p_value(np.array(differences), observed, exact=_is_exact(count, resamples)))
 
 
 def bootstrap_metrics(
@@ -82,20 +85,20 @@ def permute_systems(
     first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = 1000, seed: int = 0
 ) -> Difference:
     """Do two systems differ in a corpus score? The systems' statistics are swapped for random images."""
-    group, count = _same_rows(first, second, groups)
-    a, b = (np.stack([np.bincount(group, column, count) for column in rows.T], axis=1) for rows in (first, second))
-    observed = float(pool(a.sum(axis=0)) - pool(b.sum(axis=0)))
-    swaps, exact = _swaps(count, resamples, seed)
-    moved = swaps @ (b - a)
-    differences = pool(a.sum(axis=0) + moved) - pool(b.sum(axis=0) - moved)
-    return Difference(observed, _p_value(differences, observed, exact=exact))
+    _check_same_rows(first, second)
+    a, b = sum_by_group(first, groups), sum_by_group(second, groups)
+    total_a, total_b = a.sum(axis=0), b.sum(axis=0)
+    observed = float(pool(total_a) - pool(total_b))
+    moved = np.concatenate([swaps @ (b - a) for swaps in _swaps(len(a), resamples, seed)])
+    differences = pool(total_a + moved) - pool(total_b - moved)
+    return Difference(observed, _p_value(differences, observed, exact=_is_exact(len(a), resamples)))
 
 
 def bootstrap_systems(
     first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = 1000, seed: int = 0
 ) -> Difference:
     """The difference of two systems' corpus scores, on the same resamples of images."""
-    _same_rows(first, second, groups)
+    _check_same_rows(first, second)
     drawn = [bootstrap_pooled(statistics, pool, groups, resamples, seed) for statistics in (first, second)]
     return bootstrapped_difference(float(pool(first.sum(axis=0)) - pool(second.sum(axis=0))), drawn[0] - drawn[1])
 
@@ -110,9 +113,13 @@ def williams(r12: float, r13: float, r23: float, n: int) -> tuple[float, float]:
     if not all(-1 <= r <= 1 for r in (r12, r13, r23)):
         raise InputError("Williams' test needs correlations between -1 and 1.")
     determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
-    spread = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
-    if spread <= 0:
-        return (0.0, 1.0) if r12 == r13 else (float(np.copysign(np.inf, r12 - r13)), 0.0)
+    if determinant < -_ROUNDING:
+        raise InputError(f"no data can have the correlations {r12}, {r13} and {r23} at once.")
+    if abs(r12 - r13) < _ROUNDING:
+        return 0.0, 1.0
+    spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
+    if spread == 0:
+        return float(np.copysign(np.inf, r12 - r13)), 0.0
     t = (r12 - r13) * np.sqrt((n - 1) * (1 + r23) / spread)
     return float(t), float(2 * scipy.stats.t.sf(abs(t), n - 3))
 
@@ -161,22 +168,34 @@ def _standardised(values: Floats) -> Floats:
     return centred / spread if spread > 0 else centred
 
 
-def _same_rows(first: Floats, second: Floats, groups: Groups) -> tuple[np.ndarray, int]:
+def _check_same_rows(first: Floats, second: Floats) -> None:
     if first.shape != second.shape:
         raise InputError(f"paired tests need the same rows for both systems, not {len(first)} and {len(second)}.")
-    return group_numbers(groups, len(first))
 
 
-def _swaps(groups: int, resamples: int, seed: int) -> tuple[np.ndarray, bool]:
-    """Which groups to swap in each permutation: all the ways there are where these are few, else random ones."""
-    if groups <= 20 and 2**groups <= resamples:
-        return np.array(list(product([False, True], repeat=groups))), True
-    return np.random.default_rng(seed).random((resamples, groups)) < 0.5, False
+def _is_exact(groups: int, resamples: int) -> bool:
+    """Are there so few groups that every way of swapping them can be tried?"""
+    return groups <= 20 and 2**groups <= resamples
+
+
+def _swaps(groups: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """Which groups to swap in each permutation, a block of permutations at a time."""
+    if _is_exact(groups, resamples):
+        yield np.array(list(product([False, True], repeat=groups)))
+        return
+    generator = np.random.default_rng(seed)
+    block = max(1, _BLOCK_CELLS // groups)
+    for start in range(0, resamples, block):
+        yield generator.random((min(block, resamples - start), groups)) < 0.5
 
 
 def _p_value(differences: Floats, observed: float, *, exact: bool) -> float:
-    """The share of permutations at least as extreme. Random ones get the observed one added, so that p is never 0."""
-    if np.isnan(observed):
+    """The share of permutations at least as extreme. Random ones get the observed one added, so that p is never 0.
+
+    Permutations on which the statistic is not defined are left out.
+    """
+    known = differences[~np.isnan(differences)]
+    if np.isnan(observed) or not len(known):
         return float("nan")
-    extreme = np.abs(differences) >= abs(observed) - 1e-12
+    extreme = np.abs(known) >= abs(observed) - 1e-12
     return float(extreme.mean()) if exact else float((extreme.sum() + 1) / (len(extreme) + 1))

@@ -9,6 +9,7 @@ from caplens.text.segmenter import Segmenter
 
 class JiebaTokenizer(Segmenter):
     name = "jieba"
+    library = "jieba"
 
     def __init__(self, lang: str = "zh") -> None:
         super().__init__(lang)

@@ -8,6 +8,7 @@ from caplens.text.segmenter import Segmenter
 
 class JapaneseTokenizer(Segmenter):
     name = "ja-mecab"
+    library = "ipadic"
 
     def __init__(self, lang: str = "ja") -> None:
         super().__init__(lang)

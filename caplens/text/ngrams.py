@@ -15,8 +15,8 @@ _HASH_BASE = np.uint64(0x9E3779B97F4A7C15)
 class NgramCounts:
     """How often each n-gram stands in each text of some entries, ordered by gram, then by text.
 
-    Texts are numbered with the candidates first, then the references; `entry` is the entry of the text. Grams are
-    numbered 0, 1, …, and `keys` tells them apart also across several calls.
+    Texts are numbered with the candidates first, then the references. Grams are numbered 0, 1, …, and `keys` tells them
+    apart also across several calls.
     """
 
     gram: NDArray[np.int32]

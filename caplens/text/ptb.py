@@ -190,21 +190,35 @@ _SEPARATOR = "\0"
 _CROSSES_SPACE = re.compile(r"[\0<).\d](?:(?<=\0)|(?<=<)[a-zA-Z!?/]|(?<=[)\d])\s\(?\d|(?<=\.)\s[.\d]|(?<=\b[a-zA-Z]\.)\s+[A-Z<])")
 
 
+_WINDOW = 256
+
+
+def _longest(text: str, position: int, stop: int) -> tuple[_Rule, int] | None:
+    """The rule that sees most of the text from `position` on, and where its token ends.
+
+    Rules look no further than `stop`, so that a text without spaces takes time in proportion to its length; a match that
+    reaches it is sought again without that limit.
+    """
+    seen, best, rule = position, None, None
+    for candidate in _RULES:
+        match = candidate.pattern.match(text, position, stop)
+        if match and match.end(2) > seen:
+            seen, best, rule = match.end(2), match, candidate
+    if seen == stop < len(text):
+        return _longest(text, position, len(text))
+    return None if best is None or rule is None else (rule, best.end(1) - rule.give_back)
+
+
 def lex(text: str) -> list[str]:
     """Every token of `text`, lower-cased, punctuation and all."""
     text += "\n"
     position, end, tokens = 0, len(text), []
     while position < end:
-        seen, best, rule = position, None, None
-        if not text[position].isspace():
-            for candidate in _RULES:
-                match = candidate.pattern.match(text, position)
-                if match and match.end(2) > seen:
-                    seen, best, rule = match.end(2), match, candidate
-        if best is None or rule is None:
+        found = None if text[position].isspace() else _longest(text, position, min(position + _WINDOW, end))
+        if found is None:
             position += 1
             continue
-        stop = best.end(1) - rule.give_back
+        rule, stop = found
         tokens.append(rule.spell(text[position:stop]).lower())
         position = stop
     return [token for token in tokens if token]

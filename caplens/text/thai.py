@@ -8,6 +8,7 @@ from caplens.text.segmenter import Segmenter
 
 class ThaiTokenizer(Segmenter):
     name = "newmm"
+    library = "pythainlp"
 
     def __init__(self, lang: str = "th") -> None:
         super().__init__(lang)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
@@ -18,6 +19,13 @@ class Tokenizer(ABC):
 
     def __init__(self, lang: str = "en") -> None:
         self.lang = lang
+
+    library: ClassVar[str | None] = None
+    """The package that does the work, whose version is part of the signature."""
+
+    @property
+    def signature(self) -> str:
+        return self.name if self.library is None else f"{self.name}@{version(self.library)}"
 
     @abstractmethod
     def __call__(self, text: str) -> list[str]: ...

@@ -1,10 +1,14 @@
 import gzip
+import json
 
 import numpy as np
 import pytest
 
 import caplens as package
-from caplens.bench import get_benchmark
+from caplens.bench import Benchmark, Judgements, evaluate, get_benchmark
+from caplens.bench.base import Published
+from caplens.data import Sample
+from caplens.metrics import get_metric
 
 METRICS = ["bleu1", "bleu4", "rouge-l", "cider"]
 
@@ -70,7 +74,8 @@ def test_the_original_files_are_read_by_their_protocol(tiny):
     ("file", "text", "words"),
     [
         ("ExpertAnnotations.txt", "x.jpg\ty.jpg#0\t1\t2\n", "line 1: 4 tab-separated fields where 5 are expected"),
-        ("ExpertAnnotations.txt", "x.jpg\ty.jpg#0\t1\t2\tbad\n", "line 1: the ratings .* are not numbers"),
+        ("ExpertAnnotations.txt", "\nx.jpg\ty.jpg#0\t1\t2\tbad\n", "line 2: the ratings .* are not numbers"),
+        ("ExpertAnnotations.txt", "x.jpg\ty.jpg#0\t1\t2\tnan\n", "line 1: the ratings .* are not numbers"),
         ("ExpertAnnotations.txt", "x.jpg\ty.jpg#9\t1\t2\t3\n", "'y.jpg#9' is not in the file of captions"),
         ("ExpertAnnotations.txt", "q.jpg\ty.jpg#0\t1\t2\t3\n", "'q.jpg' is not in the file of captions"),
         ("Flickr8k.token.txt", "x.jpg\ta dog\n", "'x.jpg' is not a caption id"),
@@ -80,6 +85,37 @@ def test_broken_files_are_told_by_line(tiny, file, text, words):
     (tiny / file).write_text(text)
     with pytest.raises(package.InputError, match=words):
         get_benchmark("flickr8k-expert").load(tiny, "expanded")
+
+
+def test_ratings_of_one_photo_are_resampled_together():
+    class Ratings(Benchmark):
+        name, protocols, coefficients = "ratings", {"one": ""}, ("pearson",)
+        published = Published("", "one", {})
+
+        def __init__(self, copies):
+            self.copies = copies
+
+        def load(self, data, protocol):
+            generator = np.random.default_rng(0)
+            human = generator.integers(1, 5, 60)
+            lengths = human + generator.integers(0, 4, 60)
+            samples = [
+                Sample(f"{i}-{k}", "dog " * int(length), ("a dog",), image=f"{i}.jpg")
+                for i, length in enumerate(lengths)
+                for k in range(self.copies)
+            ]
+            return Judgements(samples, np.repeat(human, self.copies).astype(float))
+
+    alone, twice = (evaluate(Ratings(n), ".", [get_metric("length")], resamples=200).results["length"]["pearson"] for n in (1, 2))
+    assert twice == pytest.approx(alone, nan_ok=True)
+
+
+def test_undefined_coefficients_are_null_and_said(tiny, caplens):
+    said = caplens("bench", "flickr8k-cf", "--data", tiny, "-m", "bleu1,length", "-f", "json", "--resamples", 5)
+    found = json.loads(said.out)
+    assert found["results"]["length"]["tau-b"]["value"] is None
+    assert found["contrasts"][0]["difference"] is None
+    assert any("no coefficient is defined for" in warning for warning in found["warnings"])
 
 
 def test_contrasts_between_metrics_are_on_the_same_resamples(flickr8k):

@@ -72,6 +72,24 @@ def test_equal_captions_score_equal_whatever_else_a_system_has():
     assert "1 captions that cannot be scored for every system" in found.warnings[0]
 
 
+def test_captions_about_one_image_are_resampled_together():
+    def system(word, copies):
+        return [
+            Sample(f"{i}-{k}", f"a dog number {i} {word if i % 3 else 'runs'}", REFERENCES[str(i)], image=f"{i}.jpg")
+            for i in range(len(REFERENCES))
+            for k in range(copies)
+        ]
+
+    single, double = (
+        package.compare({"one": system("runs", n), "two": system("sleeps", n)}, ["bleu1"], resamples=300) for n in (1, 2)
+    )
+    assert double.contrasts[0].p == single.contrasts[0].p
+    for bound in ("low", "high"):
+        assert getattr(double.contrasts[0], bound) == pytest.approx(getattr(single.contrasts[0], bound))
+    alone, twice = (package.score(system("sleeps", n), ["bleu1"], resamples=300).intervals["bleu1"] for n in (1, 2))
+    assert twice == pytest.approx(alone)
+
+
 def test_what_cannot_be_compared_is_said():
     one = _system(lambda i: "a dog")
     with pytest.raises(package.InputError, match="at least two systems"):

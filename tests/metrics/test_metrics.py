@@ -65,6 +65,12 @@ def test_meteor_equals_pycocoevalcap_on_odd_captions(needs_java):
     assert found.corpus == pytest.approx(corpus)
 
 
+def test_meteor_of_text_that_cannot_be_sent_is_an_error_and_no_hang(needs_java):
+    pytest.importorskip("pycocoevalcap")
+    with pytest.raises(package.CaplensError, match="METEOR's Java program stopped"):
+        get_metric("meteor", "13a")([Sample("1", "a \ud83d dog", ("a dog",))])
+
+
 def test_a_java_program_that_dies_is_one_sentence(needs_java, monkeypatch):
     pytest.importorskip("pycocoevalcap")
     metric = get_metric("meteor")
@@ -84,8 +90,9 @@ def test_spice_without_its_models_says_what_to_copy_where(needs_java, monkeypatc
         get_metric("spice")
 
 
-def _brute_cider(candidates, references, clip, sigma):
+def _brute_cider(candidates, references, clip, sigma, corpus=None):
     """The equations of Vedantam et al. (2015), word for word, with length counted in bigrams."""
+    corpus = corpus or references
 
     def grams(text, n):
         words = text.split()
@@ -97,8 +104,8 @@ def _brute_cider(candidates, references, clip, sigma):
         for n in (1, 2, 3, 4):
 
             def idf(gram, n=n):
-                df = sum(any(gram in grams(text, n) for text in of_image) for of_image in references)
-                return math.log(len(references)) - math.log(max(1, df))
+                df = sum(any(gram in grams(text, n) for text in of_image) for of_image in corpus)
+                return math.log(len(corpus)) - math.log(max(1, df))
 
             def vector(text, n=n, idf=idf):
                 return {gram: grams(text, n).count(gram) * idf(gram) for gram in grams(text, n)}
@@ -120,6 +127,16 @@ def test_cider_is_what_its_equations_say(entries_of):
     for clip, sigma in ((True, 6.0), (False, None)):
         found = cider(entries_of(candidates, references), sigma=sigma, clip=clip)
         assert found == pytest.approx(_brute_cider(candidates, references, clip, sigma), abs=1e-12)
+
+
+def test_cider_with_document_frequencies_from_elsewhere_is_what_its_equations_say(entries_of):
+    candidates = ["a dog runs on the grass", "the dog runs on a red mat"]
+    references = [["a dog runs over the grass", "the dog runs on the grass"], ["a dog runs on a red mat"]]
+    corpus = [["a dog runs on the mat", "a cat"], ["the dog runs on a mat"], ["a dog runs on the grass"], ["a man"], ["the sea"]]
+    frequency = DocumentFrequency.count(corpus, get_tokenizer("ptb"))
+    for clip, sigma in ((True, 6.0), (False, None)):
+        found = cider(entries_of(candidates, references), frequency, sigma, clip)
+        assert found == pytest.approx(_brute_cider(candidates, references, clip, sigma, corpus), abs=1e-12)
 
 
 def test_document_frequencies_of_the_corpus_itself_change_nothing_and_survive_a_file(tmp_path, entries_of):
@@ -187,7 +204,24 @@ def test_languages_are_scored_apart_and_listed():
     for name in ("cider", "bleu1"):
         assert together[name].values[1:3] == pytest.approx(apart[name].values)
         assert together[name].by_language["zh"] == pytest.approx(apart[name].corpus)
-    assert "tok:ptb[en],unicode[zh]" in together["cider"].signature
+    assert "tok:ptb,unicode[zh]" in together["cider"].signature
+
+
+def test_a_signature_names_language_and_library_where_they_matter():
+    def of(lang, tokenizer=None):
+        return package.score([Sample("1", "x", ("x",), lang=lang)], ["bleu1"], tokenizer=tokenizer, resamples=0)[
+            "bleu1"
+        ].signature
+
+    assert "|tok:unicode[fr]|" in of("fr")
+    assert "|tok:ptb|" in of("en")
+    pytest.importorskip("jieba")
+    assert "|tok:jieba@0" in of("zh", "jieba")
+
+
+def test_two_metrics_of_one_name_are_refused():
+    with pytest.raises(InputError, match="same name"):
+        package.score([Sample("1", "a")], [get_metric("length"), get_metric("length", "char")])
 
 
 def test_a_tokenizer_for_all_is_one_flag():

@@ -75,6 +75,12 @@ def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
     assert 0.90 <= covered / 300 <= 0.98
 
 
+def test_an_interval_leaves_out_the_same_share_on_both_sides():
+    assert interval(np.arange(1001.0)) == pytest.approx((25, 975))
+    assert interval(np.arange(1001.0), 0.5) == pytest.approx((250, 750))
+    assert np.isnan(interval(np.array([np.nan]))).all()
+
+
 def test_the_same_seed_gives_the_same_numbers():
     generator = np.random.default_rng(0)
     x, y = generator.random(50), generator.integers(0, 4, 50)
@@ -90,3 +96,5 @@ def test_what_cannot_be_correlated_is_said():
         bootstrap(SPEARMAN, [1, 2], [1, 2], [0, 1, 2])
     with pytest.raises(InputError, match="at least one resample"):
         bootstrap(SPEARMAN, [1, 2], [1, 2], None, 0)
+    with pytest.raises(InputError, match="no rows to resample"):
+        bootstrap(SPEARMAN, [], [])

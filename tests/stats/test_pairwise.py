@@ -72,8 +72,7 @@ def test_soft_pairwise_accuracy_is_1_for_people_themselves_and_near_0_for_their_
 
 
 def test_soft_pairwise_accuracy_of_two_systems_by_hand():
-    # One input: the difference and its mirror image are the only permutations, so p is a quarter for the better system
-    # (half of the permutations are equal, which count by half) on both sides.
-    assert soft_pairwise_accuracy([[2.0], [1.0]], [[5.0], [1.0]]) == 1
-    agreement = soft_pairwise_accuracy([[2.0], [1.0]], [[1.0], [5.0]], resamples=20_000)
-    assert agreement == pytest.approx(0.5, abs=0.02)
+    # Sign patterns ++ +- -+ --. People: differences 1 and 1 sum to 2, 0, 0, -2; none is above 2 and one of four is equal,
+    # so p is 1/8. The metric: 1 and -1 sum to 0, 2, -2, 0; one is above 0 and two are equal, so p is 1/4 + 1/4.
+    found = soft_pairwise_accuracy([[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 0.0]], resamples=40_000)
+    assert found == pytest.approx(1 - (1 / 2 - 1 / 8), abs=0.01)

@@ -13,9 +13,11 @@ from caplens.stats import (
     bonferroni,
     bootstrap_metrics,
     bootstrap_systems,
+    bootstrapped_difference,
     holm,
     permute_metrics,
     permute_systems,
+    significance,
     williams,
 )
 
@@ -104,12 +106,64 @@ def test_williams_test_agrees_with_its_definition_through_determinants():
 def test_williams_test_holds_its_level_on_simulated_data():
     generator = np.random.default_rng(0)
     rejected = 0
-    for _ in range(500):
+    for _ in range(2000):
         target = generator.normal(size=60)
         x, y = target + generator.normal(size=60), target + generator.normal(size=60)
         r = np.corrcoef([target, x, y])
         rejected += williams(r[0, 1], r[0, 2], r[1, 2], 60)[1] < 0.05
-    assert 0.02 <= rejected / 500 <= 0.08
+    assert 0.038 <= rejected / 2000 <= 0.062
+
+
+def test_williams_p_value_is_two_sided():
+    # A standard table of Student's t has 2.086 for 20 degrees of freedom and 5% on both sides.
+    r13 = 0.3
+    low, high = r13, 0.99
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if williams(middle, r13, 0.2, 23)[0] < 2.086 else (low, middle)
+    assert williams(low, r13, 0.2, 23)[1] == pytest.approx(0.05, abs=2e-4)
+
+
+def test_a_metric_and_its_linear_image_do_not_differ_by_williams():
+    generator = np.random.default_rng(0)
+    for _ in range(100):
+        target, x = generator.normal(size=(2, 50))
+        y = 3 * x + 1
+        assert williams(PEARSON(target, x), PEARSON(target, y), min(PEARSON(x, y), 1.0), 50)[1] == 1
+    with pytest.raises(InputError, match="no data can have the correlations"):
+        williams(0.9, -0.9, 0.9, 50)
+
+
+def test_p_values_by_hand():
+    # Three of four resamples above 0, one below: twice (1 + 1) of (4 + 1).
+    found = bootstrapped_difference(0.5, np.array([-1.0, 1.0, 2.0, 3.0]))
+    assert found.p == pytest.approx(0.8)
+    assert bootstrapped_difference(0.5, np.array([1.0, 2.0, 3.0])).p == pytest.approx(0.5)
+    # No random swap of thirty equal differences is as extreme as none or all, so that only the observed one counts.
+    found = permute_systems(_with_ones([2] * 30), _with_ones([1] * 30), mean, resamples=99)
+    assert found.p == pytest.approx(1 / 100)
+
+
+def test_rows_of_one_image_are_swapped_together():
+    generator = np.random.default_rng(3)
+    a, b = generator.normal(size=(2, 40))
+    single = permute_systems(_with_ones(a), _with_ones(b), mean, resamples=200)
+    twice = permute_systems(_with_ones(np.repeat(a, 2)), _with_ones(np.repeat(b, 2)), mean, np.repeat(np.arange(40), 2), 200)
+    assert twice.p == single.p
+    assert permute_systems(_with_ones(np.repeat(a, 2)), _with_ones(np.repeat(b, 2)), mean, None, 200).p != single.p
+
+
+def test_swaps_in_blocks_are_the_same_swaps(monkeypatch):
+    generator = np.random.default_rng(0)
+    a, b = _with_ones(generator.normal(size=50)), _with_ones(generator.normal(size=50))
+    whole = permute_systems(a, b, mean, resamples=300)
+    monkeypatch.setattr(significance, "_BLOCK_CELLS", 170)
+    assert permute_systems(a, b, mean, resamples=300) == whole
+
+
+def test_permutations_without_a_value_are_left_out():
+    found = permute_metrics(TAU_B, [0, 0, 1, 1], [1, 1, 0, 0], [1, 2, 3, 4])
+    assert found.p == pytest.approx(2 / 14)
 
 
 def test_corrections_on_a_worked_example():

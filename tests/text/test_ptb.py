@@ -86,6 +86,13 @@ def test_looking_at_runs_alone_gives_what_lexing_the_whole_text_gives(text):
     assert ptb(text) == [token for token in lex(text) if token not in PUNCTUATION]
 
 
+@pytest.mark.parametrize("part", ["dog,", "a,", "☺a", "&", "狗", "a.", "x@", "<a", "1,", "'s"])
+def test_time_grows_with_length_also_without_spaces(part):
+    # Quadratic time would make these take minutes.
+    assert len(lex(part * (100_000 // len(part)))) > 0
+    assert ptb(part * 3) == [token for token in lex(part * 3) if token not in PUNCTUATION]
+
+
 def test_a_caption_of_100000_characters_is_tokenised():
     assert len(ptb("dog " * 25_000)) == 25_000
     assert ptb("x" * 100_000) == ["x" * 100_000]
