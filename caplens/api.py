@@ -116,10 +116,13 @@ def _checked(captions: Iterable[Sample | Mapping[str, Any]]) -> Iterator[Sample]
     if not isinstance(captions, Iterable):
         raise InputError(f"captions are a file or samples, not {captions!r}.")
     for number, sample in enumerate(captions, 1):
-        if isinstance(sample, Mapping):
-            sample = sample_from_row(dict(sample), Place(Path("samples"), number, "row"))
-        if not isinstance(sample, Sample):
+        if isinstance(sample, Sample):
+            try:
+                "".join((sample.caption or "", *sample.references))
+            except TypeError:
+                raise InputError(f"sample {sample.id!r}: its caption and references must be text.") from None
+            yield sample
+        elif isinstance(sample, Mapping):
+            yield sample_from_row(dict(sample), Place(Path("samples"), number, "row"))
+        else:
             raise InputError(f"row {number}: a caplens.Sample or a row with 'id' and 'caption' is needed, not {sample!r}.")
-        if not all(isinstance(text, str) for text in (sample.caption or "", *sample.references)):
-            raise InputError(f"sample {sample.id!r}: its caption and references must be text.")
-        yield sample

@@ -17,8 +17,9 @@ from caplens.errors import InputError
 from caplens.metrics.base import Floats
 from caplens.progress import track
 from caplens.text import Tokenizer, default_tokenizer, get_tokenizer
-from caplens.text.corpus import Ints, Vocabulary
+from caplens.text.corpus import Ints
 from caplens.text.ngrams import Keys, ngram_keys
+from caplens.text.vocabulary import Vocabulary
 
 _MAX_ORDER = 4
 _SEPARATOR = " "
@@ -50,7 +51,8 @@ class FrequencyTable:
     def _merge(self) -> None:
         keys = np.concatenate([self._keys, *(keys for keys, _ in self._waiting)])
         counts = np.concatenate([self._counts, *(counts for _, counts in self._waiting)])
-        order = np.argsort(keys)
+        # The keys of each piece mostly come in order, and a stable sort makes use of that.
+        order = np.argsort(keys, kind="stable")
         keys = keys[order]
         first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else order
         self._keys, self._counts = keys[first], np.add.reduceat(counts[order], first) if len(keys) else counts

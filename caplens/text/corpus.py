@@ -12,17 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.text.tokenizer import Tokenizer
+from caplens.text.vocabulary import Vocabulary
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
-
-
-class Vocabulary(dict[str, int]):
-    """Token -> number, given in the order of first sight."""
-
-    def __missing__(self, token: str) -> int:
-        number = self[token] = len(self)
-        return number
 
 
 @dataclass(frozen=True)
@@ -112,9 +105,9 @@ class EntriesBuilder:
         self._reference_counts.extend(map(len, references))
 
     def _append(self, texts: Sequence[str], tokens: "array[int]", lengths: "array[int]") -> None:
-        words, counts = self.tokenizer.counted(texts)
-        tokens.extend(map(self._vocabulary.__getitem__, words))
-        lengths.extend(counts)
+        numbers, counts = self.tokenizer.numbered(texts, self._vocabulary)
+        tokens.frombytes(numbers.tobytes())
+        lengths.frombytes(counts.tobytes())
 
     def build(self) -> Entries:
         return Entries(

@@ -17,7 +17,10 @@ from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from caplens.text.tokenizer import Tokenizer
+import numpy as np
+
+from caplens.text.tokenizer import Numbers, Tokenizer
+from caplens.text.vocabulary import SEPARATOR, Vocabulary
 
 PUNCTUATION = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
 """The tokens that the COCO evaluation drops. Its list has the brackets in upper case, so none of them is dropped."""
@@ -186,7 +189,6 @@ _RULES = [
 # What may make a token depend on more than the run of visible characters it stands in: a tag, a number in parts, spaced
 # dots, an abbreviation before a number, a single letter with a period before a capital. (It starts with the one
 # character that is looked for, because that is what the regular expression engine scans for fastest.)
-_SEPARATOR = "\0"
 _CROSSES_SPACE = re.compile(r"[\0<).\d](?:(?<=\0)|(?<=<)[a-zA-Z!?/]|(?<=[)\d])\s\(?\d|(?<=\.)\s[.\d]|(?<=\b[a-zA-Z]\.)\s+[A-Z<])")
 
 
@@ -238,7 +240,7 @@ class _TokensOfRun(dict[str, tuple[str, ...]]):
         if len(self) >= self._LIMIT:
             self.clear()
         plain = _PLAIN.fullmatch(run)
-        if run == _SEPARATOR:
+        if run == SEPARATOR:
             tokens: tuple[str, ...] = (run,)
         elif plain and plain[1].lower() not in _TWO_WORDS and not _KEEPS_PERIOD.match(run):
             tokens = (plain[1].lower(),)
@@ -262,26 +264,23 @@ class PTBTokenizer(Tokenizer):
             return [token for token in lex(text) if token not in PUNCTUATION]
         return self._tokens_of_runs(text)
 
-    def counted(self, texts: Sequence[str]) -> tuple[list[str], list[int]]:
-        tokens: list[str] = []
-        counts: list[int] = []
+    def numbered(self, texts: Sequence[str], vocabulary: Vocabulary) -> tuple[Numbers, Numbers]:
+        numbers, counts = [], []
         for crossing, group in groupby(texts, lambda text: _CROSSES_SPACE.search(text) is not None):
             alike = list(group)
-            found, found_counts = super().counted(alike) if crossing else self._counted_runs(alike)
-            tokens += found
-            counts += found_counts
-        return tokens, counts
+            found = super().numbered(alike, vocabulary) if crossing else self._numbered_runs(alike, vocabulary)
+            numbers.append(found[0])
+            counts.append(found[1])
+        empty = np.empty(0, np.int32)
+        return np.concatenate([empty, *numbers]), np.concatenate([empty, *counts])
 
-    def _counted_runs(self, texts: list[str]) -> tuple[list[str], list[int]]:
+    def _numbered_runs(self, texts: list[str], vocabulary: Vocabulary) -> tuple[Numbers, Numbers]:
         """Many texts in one go, which spares most of the time that Python takes for each of them."""
-        tokens = self._tokens_of_runs(f" {_SEPARATOR} ".join(texts))
-        tokens.append(_SEPARATOR)
-        counts, start = [], 0
-        for _ in texts:
-            stop = tokens.index(_SEPARATOR, start)
-            counts.append(stop - start)
-            start = stop + 1
-        return [token for token in tokens if token != _SEPARATOR], counts
+        tokens = self._tokens_of_runs(f" {SEPARATOR} ".join(texts))
+        numbers = np.fromiter(map(vocabulary.__getitem__, tokens), np.int32, len(tokens))
+        separators = np.flatnonzero(numbers < 0)
+        bounds = np.concatenate([[-1], separators, [len(numbers)]])
+        return numbers[numbers >= 0], (np.diff(bounds) - 1).astype(np.int32)
 
     def _tokens_of_runs(self, text: str) -> list[str]:
         return list(chain.from_iterable(map(self._tokens_of.__getitem__, text.split())))

@@ -8,8 +8,14 @@ from importlib.metadata import version
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from caplens.data.languages import base_language
 from caplens.errors import InputError
+from caplens.text.vocabulary import Vocabulary
+
+Numbers = NDArray[np.int32]
 
 
 class Tokenizer(ABC):
@@ -30,10 +36,11 @@ class Tokenizer(ABC):
     @abstractmethod
     def __call__(self, text: str) -> list[str]: ...
 
-    def counted(self, texts: Sequence[str]) -> tuple[list[str], list[int]]:
-        """All tokens of several texts in one list, and how many each text has."""
+    def numbered(self, texts: Sequence[str], vocabulary: Vocabulary) -> tuple[Numbers, Numbers]:
+        """The tokens of several texts as numbers, end to end, and how many each text has."""
         tokens = [self(text) for text in texts]
-        return list(chain.from_iterable(tokens)), [len(of_text) for of_text in tokens]
+        numbers = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(tokens)), np.int32)
+        return numbers, np.fromiter(map(len, tokens), np.int32, len(tokens))
 
 
 class Entry(NamedTuple):
