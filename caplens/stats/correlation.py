@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
-import scipy.stats
+import scipy  # its parts are loaded when first used, which spares every command half a second
 from numpy.typing import ArrayLike
 
 from caplens.errors import InputError

@@ -9,7 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
+import scipy
 from numpy.typing import ArrayLike
 
 from caplens.errors import InputError
