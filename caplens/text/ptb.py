@@ -242,7 +242,7 @@ class _TokensOfRun(dict[str, tuple[str, ...]]):
         plain = _PLAIN.fullmatch(run)
         if run == SEPARATOR:
             tokens: tuple[str, ...] = (run,)
-        elif plain and plain[1].lower() not in _TWO_WORDS and not _KEEPS_PERIOD.match(run):
+        elif plain and plain[1].lower() not in _TWO_WORDS and not (run[-1] == "." and _KEEPS_PERIOD.match(run)):
             tokens = (plain[1].lower(),)
         else:
             tokens = tuple(token for token in lex(run) if token not in PUNCTUATION)
