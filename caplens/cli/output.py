@@ -1,8 +1,10 @@
 """Showing results on the terminal, or writing them where and how the user wants them."""
 
+import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -69,40 +71,56 @@ def deliver(
     JSON holds everything; the table forms hold `summary`; the row forms (JSONL, CSV, TSV) hold `rows`, or the first
     table of the summary.
     """
-    if form is Format.table:
-        if output is None:
-            console = rich.console.Console()
-            for table in summary:
-                console.print(rich_table(table))
-                for note in table.notes:
-                    console.print(rich.text.Text(note, style="dim"), soft_wrap=True)
-            return
-        text = _plain(summary)
-    elif form is Format.json:
-        text = json.dumps(document(), ensure_ascii=False, allow_nan=False) + "\n"
-    elif form is Format.markdown:
-        text = "\n".join(markdown(table) for table in summary)
-    elif form is Format.latex:
-        text = "\n".join(latex(table) for table in summary)
-    else:
-        table = rows() if rows else summary[0]
-        if form is Format.jsonl:
-            objects = (_without_gaps(dict(zip(table.columns, row, strict=True))) for row in table.rows)
-            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in objects)
-        else:
-            text = delimited(table, "\t" if form is Format.tsv else ",")
     if output is None:
-        try:
-            sys.stdout.write(text)
+        with _failures_of_stdout_told():
+            if form is Format.table:
+                _print(rich.console.Console(), summary)
+            else:
+                sys.stdout.write(_text(form, document, summary, rows))
             sys.stdout.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise CaplensError(f"standard output cannot be written ({error.strerror}).") from None
         return
     with replacing(output) as target:
-        target.write_text(text, encoding="utf-8", newline="\n")
+        target.write_text(_text(form, document, summary, rows), encoding="utf-8", newline="\n")
     say(f"written to {output}")
+
+
+def _text(
+    form: Format, document: Callable[[], dict[str, Any]], summary: Sequence[Table], rows: Callable[[], Table] | None
+) -> str:
+    match form:
+        case Format.table:
+            out = io.StringIO()
+            _print(rich.console.Console(file=out, width=160), summary)
+            return out.getvalue()
+        case Format.json:
+            return json.dumps(document(), ensure_ascii=False, allow_nan=False) + "\n"
+        case Format.markdown:
+            return "\n".join(markdown(table) for table in summary)
+        case Format.latex:
+            return "\n".join(latex(table) for table in summary)
+    table = rows() if rows else summary[0]
+    if form is not Format.jsonl:
+        return delimited(table, "\t" if form is Format.tsv else ",")
+    objects = (_without_gaps(dict(zip(table.columns, row, strict=True))) for row in table.rows)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in objects)
+
+
+def _print(console: rich.console.Console, tables: Sequence[Table]) -> None:
+    for table in tables:
+        console.print(rich_table(table))
+        for note in table.notes:
+            console.print(rich.text.Text(note, style="dim"), soft_wrap=True)
+
+
+@contextmanager
+def _failures_of_stdout_told() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        # Someone like `head` has seen enough; the command line library ends the program quietly.
+        raise
+    except OSError as error:
+        raise CaplensError(f"standard output cannot be written ({error.strerror}).") from None
 
 
 def say(message: str) -> None:
@@ -128,13 +146,3 @@ def rich_table(table: Table) -> rich.table.Table:
     for row in table.rows:
         made.add_row(*(rich.text.Text(table.shown(cell)) for cell in row))
     return made
-
-
-def _plain(tables: Sequence[Table]) -> str:
-    console = rich.console.Console(file=None, width=160, record=True, quiet=False, force_terminal=False)
-    with console.capture() as captured:
-        for table in tables:
-            console.print(rich_table(table))
-            for note in table.notes:
-                console.print(note, markup=False, highlight=False, soft_wrap=True)
-    return captured.get()
