@@ -10,11 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from caplens.data.files import Place, Source
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
-from caplens.metrics.results import null_if_nan
+from caplens.metrics.results import json_object
 from caplens.metrics.scoring import run
 from caplens.progress import track
 from caplens.stats import bootstrap, bootstrapped_difference, get_coefficient, holm, interval
@@ -102,13 +101,10 @@ class BenchResults:
             "protocol": self.protocol,
             "unit": f"x{UNIT}",
             "results": {
-                metric: {
-                    name: {key: null_if_nan(value) for key, value in estimate._asdict().items()}
-                    for name, estimate in found.items()
-                }
+                metric: {name: json_object(estimate) for name, estimate in found.items()}
                 for metric, found in self.results.items()
             },
-            "contrasts": [{key: null_if_nan(value) for key, value in contrast._asdict().items()} for contrast in self.contrasts],
+            "contrasts": [json_object(contrast) for contrast in self.contrasts],
             "signatures": self.signatures,
             "published": self.source,
             "counts": {"rows": self.rows, "images": self.images, "failed": self.failed},
@@ -175,30 +171,3 @@ def _contrasts(coefficient: str, values: dict[str, float], drawn: dict[str, Floa
         Contrast(coefficient, a, b, difference.value, difference.low, difference.high, float(p))
         for (a, b), difference, p in zip(pairs, found, corrected, strict=True)
     ]
-
-
-_PACKED = ("", ".gz", ".xz", ".bz2")
-
-
-def find_file(folder: Path, names: Sequence[str], what: str, where: str) -> Path:
-    """The first of `names` that is there, packed or not; else an error that says what is missing and where people get it."""
-    for name in names:
-        for suffix in _PACKED:
-            if (folder / f"{name}{suffix}").is_file():
-                return folder / f"{name}{suffix}"
-    raise InputError(f"{folder}: {what} is missing. Put {' or '.join(names)} (packed or not) there. {where}")
-
-
-def read_fields(path: Path, count: int) -> list[tuple[Place, list[str]]]:
-    """The tab-separated fields of each line of a file whose lines all have `count` of them, with their places."""
-    rows = []
-    with Source(path) as source:
-        for line_number, line in source.lines():
-            fields = line.rstrip("\r\n").split("\t")
-            if fields == [""]:
-                continue
-            place = Place(path, line_number)
-            if len(fields) != count:
-                raise InputError(f"{place}: {len(fields)} tab-separated fields where {count} are expected.")
-            rows.append((place, fields))
-    return rows

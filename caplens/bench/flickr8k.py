@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from caplens.bench.base import find_file, read_fields
+from caplens.bench.files import find_file, read_fields
 from caplens.data.files import Place
 from caplens.errors import InputError
 

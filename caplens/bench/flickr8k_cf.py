@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.bench.base import Benchmark, Judgements, Published, find_file, read_fields
+from caplens.bench.base import Benchmark, Judgements, Published
+from caplens.bench.files import find_file, read_fields
 from caplens.bench.flickr8k import WHERE, caption_of, count_warning, read_captions, references_of
 from caplens.data.sample import Sample
 from caplens.errors import InputError

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import problem
-from caplens.metrics.results import Results, null_if_nan
+from caplens.metrics.results import Results, json_object
 from caplens.stats import bootstrap_pooled, get_correction, interval, permute_systems
 from caplens.version import __version__
 
@@ -52,12 +52,9 @@ class Comparison:
             "caplens": __version__,
             "systems": self.systems,
             "scores": {
-                metric: {
-                    system: {key: null_if_nan(value) for key, value in score._asdict().items()} for system, score in found.items()
-                }
-                for metric, found in self.scores.items()
+                metric: {system: json_object(score) for system, score in found.items()} for metric, found in self.scores.items()
             },
-            "contrasts": [{key: null_if_nan(value) for key, value in contrast._asdict().items()} for contrast in self.contrasts],
+            "contrasts": [json_object(contrast) for contrast in self.contrasts],
             "correction": self.correction,
             "signatures": self.signatures,
             "counts": {"samples": self.samples, "failed": self.failed},

@@ -69,13 +69,10 @@ class SampleFile:
                 return dictionary.read_rows(self._document, self.path, captions=self._caption_required)
 
 
-def detect(path: Path) -> str:
-    """The format of a file: jsonl, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary."""
-    return _inspect(path)[0]
-
-
 def _inspect(path: Path) -> tuple[str, Any]:
-    """The format, and the whole document where the format cannot be read as a stream."""
+    """The format (jsonl, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary), and the whole document where
+    the format cannot be read as a stream.
+    """
     with Source(path) as source:
         head = source.read(_PEEK)
         while b"\n" not in head and (more := source.read(_PEEK)):

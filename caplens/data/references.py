@@ -30,9 +30,6 @@ class References:
         by_language = self._texts.setdefault(identifier, {})
         by_language[lang] = by_language.get(lang, ()) + texts
 
-    def __len__(self) -> int:
-        return len(self._texts)
-
     def __iter__(self) -> Iterator[tuple[str, str | None, Texts]]:
         for identifier, by_language in self._texts.items():
             for lang, texts in by_language.items():

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
@@ -94,7 +95,7 @@ def from_cell(name: str, cell: str, place: Place) -> Any:
 
 
 def cells_from_sample(sample: Sample) -> dict[str, str]:
-    row = row_from_sample(Sample(**{**_fields(sample), "meta": {}}))
+    row = row_from_sample(replace(sample, meta={}))
     cells = {
         name: (value or "") if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
         for name, value in row.items()
@@ -102,10 +103,6 @@ def cells_from_sample(sample: Sample) -> dict[str, str]:
     if sample.meta:
         cells["meta"] = json.dumps(sample.meta, ensure_ascii=False)
     return cells
-
-
-def _fields(sample: Sample) -> dict[str, Any]:
-    return {name: getattr(sample, name) for name in FIELDS}
 
 
 def _references(value: Any, place: Place) -> tuple[str, ...]:

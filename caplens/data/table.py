@@ -38,22 +38,20 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
             raise InputError(f"{Place(source.path, 1)}: the column {min(repeated)!r} stands there twice. Rename one.")
         start = reader.line_num + 1
         for cells in reader:
+            place, start = Place(source.path, start), reader.line_num + 1
             if not cells:
-                start = reader.line_num + 1
                 continue
-            place = Place(source.path, start)
             if len(cells) != len(header):
                 raise InputError(
                     f"{place}: {len(cells)} cells where the header has {len(header)}. Put text that holds the separator"
                     ' in "double quotes".'
                 )
-            if delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+            if delimiter == "\t" and _looks_swallowed(cells):
                 raise InputError(
                     f"{place}: a quote at the start of a cell runs over several lines. Where quotes are part of the text, put the"
                     ' cell in "double quotes" and double the quotes inside it.'
                 )
             yield place, row_from_cells(dict(zip(header, cells, strict=True)), place)
-            start = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
             f"{Place(source.path, start)}: broken table ({error}). Put text with quotes, separators or line ends in"
@@ -66,13 +64,18 @@ def _known_name(name: str) -> str:
     return name.lower() if name.lower() in (*FIELDS, "image_id", "meta") else name
 
 
+def _looks_swallowed(cells: Iterable[str]) -> bool:
+    """In a TSV, a stray quote makes one cell of several rows; so no cell may hold both a tab and a line end."""
+    return any("\t" in cell and "\n" in cell for cell in cells)
+
+
 def write(samples: Iterable[Sample], path: Path, delimiter: str) -> None:
     with path.open("w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, [*FIELDS, "meta"], restval="", delimiter=delimiter, lineterminator="\r\n")
         writer.writeheader()
         for sample in samples:
             cells = cells_from_sample(sample)
-            if delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells.values()):
+            if delimiter == "\t" and _looks_swallowed(cells.values()):
                 raise InputError(
                     f"sample {sample.id!r}: TSV cannot hold a text with both a tab and a line end. Choose CSV or JSONL."
                 )

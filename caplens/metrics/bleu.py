@@ -12,7 +12,7 @@ from caplens.metrics.base import Floats
 from caplens.metrics.lexical import LexicalMetric
 from caplens.progress import track
 from caplens.text.corpus import Entries
-from caplens.text.ngrams import NgramCounts, count_ngrams
+from caplens.text.ngrams import NgramCounts, count_ngrams, run_starts
 
 MAX_ORDER = 4
 _TINY, _SMALL = 1e-15, 1e-9
@@ -42,7 +42,7 @@ def _matches(chunk: Entries, grams: NgramCounts) -> Floats:
     wanted = grams.pair[references]
     if not len(wanted):
         return np.zeros(len(chunk))
-    first = np.flatnonzero(np.concatenate([[True], wanted[1:] != wanted[:-1]]))
+    first = run_starts(wanted)
     wanted, most = wanted[first], np.maximum.reduceat(grams.count[references], first)
     pair = grams.pair[candidates]
     place = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)

@@ -20,7 +20,7 @@ from caplens.metrics.document_frequency import DocumentFrequency, FrequencyTable
 from caplens.metrics.lexical import LexicalMetric, TokenCollector
 from caplens.progress import track
 from caplens.text.corpus import Entries, Ints
-from caplens.text.ngrams import Keys, NgramCounts, count_ngrams
+from caplens.text.ngrams import Keys, NgramCounts, count_ngrams, run_starts
 
 ORDERS = range(1, 5)
 SIGMA = 6.0
@@ -77,8 +77,8 @@ def _document_counts(chunk: Entries) -> list[tuple[Keys, Ints]]:
     for n in ORDERS:
         grams = _grams(chunk, n)
         document = grams.pair[~grams.is_candidate]
-        document = document[np.concatenate([[True], document[1:] != document[:-1]])] if len(document) else document
-        counts.append((grams.keys, np.bincount(document // len(chunk), minlength=len(grams.keys))))
+        distinct = document[run_starts(document)]
+        counts.append((grams.keys, np.bincount(distinct // len(chunk), minlength=len(grams.keys))))
     return counts
 
 

@@ -18,7 +18,7 @@ from caplens.metrics.base import Floats
 from caplens.progress import track
 from caplens.text import Tokenizer, default_tokenizer, get_tokenizer
 from caplens.text.corpus import Ints
-from caplens.text.ngrams import Keys, ngram_keys
+from caplens.text.ngrams import Keys, ngram_keys, run_starts
 from caplens.text.vocabulary import Vocabulary
 
 _MAX_ORDER = 4
@@ -54,7 +54,7 @@ class FrequencyTable:
         # The keys of each piece mostly come in order, and a stable sort makes use of that.
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
-        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else order
+        first = run_starts(keys)
         self._keys, self._counts = keys[first], np.add.reduceat(counts[order], first) if len(keys) else counts
         self._waiting, self._size = [], 0
 

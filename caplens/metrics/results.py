@@ -80,6 +80,11 @@ class Results:
             yield {"id": identifier, **about, **scores, "error": self.problems.get(row)}
 
 
+def json_object(record: tuple[Any, ...]) -> dict[str, Any]:
+    """A named tuple as JSON has it."""
+    return {name: null_if_nan(value) for name, value in zip(record._fields, record, strict=True)}  # type: ignore[attr-defined]
+
+
 def null_if_nan(value: T) -> T | None:
     """JSON has no NaN: what has no value is null."""
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -38,8 +38,7 @@ def languages_table(results: Results) -> Table | None:
 
 def samples_table(results: Results) -> Table:
     """The score of each caption."""
-    rows = list(results.to_rows())
-    return Table(list(rows[0]), [list(row.values()) for row in rows])
+    return Table(list(next(results.to_rows())), [list(row.values()) for row in results.to_rows()])
 
 
 def bench_table(results: BenchResults) -> Table:

@@ -1,6 +1,7 @@
 """Counting the n-grams of many entries at once: one sort for each order, and no Python loop over n-grams."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,11 @@ def count_ngrams(entries: Entries, n: int) -> NgramCounts:
     place, gram = order[inside], gram[inside]
     text = text_at[place]
 
-    first = _run_starts(gram, text)
+    first = run_starts(gram, text)
     count = np.diff(first, append=len(gram)).astype(np.int32)
     gram, text, place = gram[first], text[first], place[first]
     # Windows across two texts had numbers too; close the gaps they leave.
-    starts = _run_starts(gram)
+    starts = run_starts(gram)
     numbers = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(gram)))
     keys = ngram_keys(texts.tokens, place[starts], n, len(entries.vocabulary))
     entry_of_text = np.concatenate([np.arange(len(entries)), entries.entry_of_reference()])
@@ -114,7 +115,7 @@ def _scattered(order: Ints, number: Ints) -> Keys:
     return numbers
 
 
-def _run_starts(*columns: Ints) -> Ints:
+def run_starts(*columns: NDArray[np.integer[Any]]) -> Ints:
     """Where a new combination of values begins."""
     change = np.zeros(len(columns[0]), dtype=bool)
     change[:1] = True
