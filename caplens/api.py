@@ -43,7 +43,7 @@ def score(
     over images, unless `resamples` is 0.
     """
     chosen = _metrics(metrics, tokenizer, lang, df)
-    joined = _samples(samples, _references(references))
+    joined = _samples(samples, _references(references), lang)
     results = run(joined if images is None else with_images(joined, images), chosen, strict=strict)
     if resamples:
         for name, found in results.metrics.items():
@@ -72,7 +72,7 @@ def compare(
     chosen = _metrics(metrics, tokenizer, lang, df)
     known = _references(references)
     requires = frozenset(need for metric in chosen for need in metric.requires)
-    paired, pairing = pair({name: _samples(captions, known) for name, captions in systems.items()}, requires)
+    paired, pairing = pair({name: _samples(captions, known, lang) for name, captions in systems.items()}, requires)
     comparison = compare_systems({name: run(samples, chosen) for name, samples in paired.items()}, resamples, seed, correction)
     comparison.failed = pairing.failed
     comparison.warnings += pairing.warnings()
@@ -106,9 +106,9 @@ def _references(given: GivenReferences) -> References | None:
     return read_references(given) if isinstance(given, str | PathLike) else References.of(given)
 
 
-def _samples(captions: Captions, references: References | None) -> Iterable[Sample]:
+def _samples(captions: Captions, references: References | None, lang: str | None) -> Iterable[Sample]:
     samples = SampleFile(captions) if isinstance(captions, str | PathLike) else _checked(captions)
-    return samples if references is None else references.joined(samples)
+    return samples if references is None else references.joined(samples, lang)
 
 
 def _checked(captions: Iterable[Sample | Mapping[str, Any]]) -> Iterator[Sample]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 
+from caplens.data.languages import base_language
 from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -35,24 +36,27 @@ class References:
             for lang, texts in by_language.items():
                 yield identifier, lang, texts
 
-    def get(self, sample: Sample) -> Texts:
-        """Those of the sample's id and language, and those of no language; any for a sample without one, but not of several."""
+    def get(self, sample: Sample, lang: str | None = None) -> Texts:
+        """Those of the sample's id and language, and those of no language.
+
+        A sample that names no language is in `lang`; if that is not known either, it takes those of any one language.
+        """
         by_language = self._texts.get(sample.id, {})
-        lang = sample.key[1]
-        if lang is not None:
-            return by_language.get(None, ()) + by_language.get(lang, ())
-        if len(by_language) > 1:
+        lang = sample.key[1] or (base_language(lang) if lang else None)
+        languages = [found for found in by_language if found is not None]
+        if lang is None and len(languages) > 1:
             raise InputError(
                 f"{self.source}: the references of {sample.id!r} are in several languages, and the caption names none."
-                " Give each caption its 'lang'."
+                " Give each caption its 'lang', or all of them with --lang."
             )
-        return next(iter(by_language.values()), ())
+        lang = lang or next(iter(languages), None)
+        return by_language.get(None, ()) + (by_language.get(lang, ()) if lang else ())
 
-    def joined(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+    def joined(self, samples: Iterable[Sample], lang: str | None = None) -> Iterator[Sample]:
         """Each sample with its references added to those it has. It is an error if not one of them has any here."""
         matched, example = False, None
         for sample in samples:
-            found = self.get(sample)
+            found = self.get(sample, lang)
             matched = matched or bool(found)
             example = example or sample.id
             yield replace(sample, references=sample.references + found) if found else sample

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.data.files import Place, Source, replacing
+from caplens.data.files import Place, Source, on_disk, replacing
 from caplens.data.jsonl import broken_json
 from caplens.data.languages import base_language
 from caplens.data.references import read_references
@@ -99,6 +99,7 @@ class DocumentFrequency:
 
         Those of one language are counted: the one that all rows name, or `lang`, which rows that name none are in.
         """
+        path = on_disk(path)
         with Source(path) as source:
             start = source.read(64)
             if start.startswith(_PICKLES):

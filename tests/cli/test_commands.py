@@ -131,6 +131,22 @@ def test_captions_may_come_through_a_pipe():
         assert json.loads(found.stdout)["ids"] == ["1", "2"]
 
 
+def test_document_frequencies_may_come_through_a_pipe(tmp_path):
+    command = [sys.executable, "-m", "caplens", "df", "-", str(tmp_path / "df.json")]
+    subprocess.run(command, input=json.dumps({"1": ["a dog"], "2": ["a cat"]}), text=True, check=True)
+    assert json.loads((tmp_path / "df.json").read_text())["counts"]["a"] == 2
+
+
+def test_the_language_of_captions_chooses_their_references(caplens, write):
+    captions = write("captions.json", {"1": "ein Hund"})
+    rows = [{"id": "1", "caption": "a dog", "lang": "en"}, {"id": "1", "caption": "ein Hund", "lang": "de"}]
+    references = write("references.jsonl", rows)
+    said = caplens("score", captions, "-r", references, "-m", "bleu1", "--lang", "de", "-f", "json")
+    found = json.loads(said.out)["metrics"]["bleu1"]
+    assert found["corpus"] == pytest.approx(1)
+    assert "|refs:1|" in found["signature"]
+
+
 def test_output_is_written_through_links_and_never_over_what_is_read(caplens, write, tmp_path):
     captions, link, real = write("captions.jsonl", ROWS), tmp_path / "link.json", tmp_path / "real.json"
     link.symlink_to(real)

@@ -118,6 +118,10 @@ def test_references_are_joined_by_language_where_both_sides_name_one():
     assert found == [("they die",), ("der hund",), ("a cat",), ("a cat",)]
     with pytest.raises(InputError, match="in several languages"):
         references.get(Sample("1", "x"))
+    assert references.get(Sample("1", "x"), "de-AT") == ("der hund",)
+    references.add("2", "en", ("one cat",))
+    assert references.get(Sample("2", "x")) == ("a cat", "one cat")
+    assert references.get(Sample("2", "x", lang="de")) == ("a cat",)
 
 
 def test_a_missing_caption_is_not_replaced_by_a_reference(write, tmp_path):
