@@ -1,7 +1,7 @@
 """Progress that any room may report and only the command shows.
 
-Library code wraps its long loops in `track`. Nothing is shown unless someone has installed a display with `shown_by`;
-the command installs a bar on the terminal.
+Library code wraps its long loops in `track` and tells what takes long with `note`. Nothing is shown unless someone has installed
+a display with `shown_by`; the command installs a bar on the terminal.
 """
 
 import time
@@ -18,16 +18,27 @@ Advance = Callable[[int, float], None]
 Display = Callable[[str, float | None], AbstractContextManager[Advance]]
 """Opens one bar: description and total amount of work (None when unknown)."""
 
+Speak = Callable[[str], None]
+
 _display: ContextVar[Display | None] = ContextVar("caplens_progress", default=None)
+_speak: ContextVar[Speak | None] = ContextVar("caplens_notes", default=None)
 
 
 @contextmanager
-def shown_by(display: Display | None) -> Iterator[None]:
-    token = _display.set(display)
+def shown_by(display: Display | None, speak: Speak | None = None) -> Iterator[None]:
+    tokens = _display.set(display), _speak.set(speak)
     try:
         yield
     finally:
-        _display.reset(token)
+        _display.reset(tokens[0])
+        _speak.reset(tokens[1])
+
+
+def note(sentence: str) -> None:
+    """Tell what is being done, where someone listens: what is loaded or downloaded, say."""
+    speak = _speak.get()
+    if speak is not None:
+        speak(sentence)
 
 
 def track(

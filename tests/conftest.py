@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +13,32 @@ import pytest
 
 from caplens.text.corpus import Entries, EntriesBuilder
 from caplens.text.tokenizer import Tokenizer
+
+
+
+def _let_torchvision_load() -> None:
+    """Declare the operators that torchvision's Python code names, where its compiled part does not fit the installed torch.
+
+    open_clip imports torchvision and uses nothing compiled of it. This has to come before anything imports torchvision.
+    """
+    if find_spec("torch") is None or (spec := find_spec("torchvision")) is None or spec.origin is None:
+        return
+    import torch
+
+    try:
+        for compiled in Path(spec.origin).parent.glob("_C*.so"):
+            torch.ops.load_library(compiled)
+        return
+    except (OSError, RuntimeError):
+        pass
+    source = (Path(spec.origin).parent / "_meta_registrations.py").read_text(encoding="utf-8")
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    for name in sorted(set(re.findall(r'register_fake\("torchvision::(\w+)"\)', source))):
+        library.define(f"{name}(Tensor a) -> Tensor")
+    globals()["_torchvision_operators"] = library
+
+
+_let_torchvision_load()
 
 GOLDEN = Path(__file__).parent / "golden"
 _DATA = Path(os.environ.get("CAPLENS_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -106,3 +134,18 @@ def entries_of():
         return builder.build()
 
     return build
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Nothing that tests make reaches the user's cache."""
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def clip_folder(tmp_path_factory) -> Path:
+    """A tiny CLIP."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    import tiny_models
+
+    return tiny_models.clip(tmp_path_factory.mktemp("hub") / "clip-vit-base-patch32")

@@ -9,7 +9,7 @@ PACKAGE = Path(caplens.__file__).parent
 ROOMS = [
     "data", "text", "backbones", "embed", "metrics", "stats", "bench", "perturb", "translate", "train", "human", "report", "cli",
 ]  # fmt: skip
-FOUNDATION = {"errors", "progress", "version"}
+FOUNDATION = {"errors", "libraries", "progress", "version"}
 FACADE = {"api", "__init__", "__main__"}
 
 

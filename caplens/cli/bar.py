@@ -17,6 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from caplens.cli.output import say
 from caplens.progress import Advance, shown_by
 
 
@@ -28,8 +29,8 @@ class _Rate(ProgressColumn):
 
 
 def progress_bar(quiet: bool) -> AbstractContextManager[None]:
-    """Bars on standard error while the block runs, if that is a terminal and the user wants them."""
-    return nullcontext() if quiet or not sys.stderr.isatty() else shown_by(_display)
+    """Bars and notes on standard error while the block runs, if the user wants them; bars only if that is a terminal."""
+    return nullcontext() if quiet else shown_by(_display if sys.stderr.isatty() else None, say)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from caplens.text.libraries import require
+from caplens.libraries import require
 from caplens.text.segmenter import Segmenter
 
 
@@ -13,7 +13,7 @@ class JiebaTokenizer(Segmenter):
 
     def __init__(self, lang: str = "zh") -> None:
         super().__init__(lang)
-        jieba = require("jieba", self.name, "cjk")
+        jieba = require("jieba", f"The tokenizer {self.name!r}", "cjk")
         jieba.setLogLevel(logging.WARNING)
         self._cut = jieba.Tokenizer().cut
 

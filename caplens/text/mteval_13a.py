@@ -1,6 +1,6 @@
 """The `13a` tokenizer of mteval, by sacrebleu: the usual one for BLEU in machine translation."""
 
-from caplens.text.libraries import require
+from caplens.libraries import require
 from caplens.text.normalize import fold
 from caplens.text.tokenizer import Tokenizer
 
@@ -11,7 +11,7 @@ class Mteval13aTokenizer(Tokenizer):
 
     def __init__(self, lang: str = "en") -> None:
         super().__init__(lang)
-        self._tokenize = require("sacrebleu.tokenizers.tokenizer_13a", self.name, "sacrebleu").Tokenizer13a()
+        self._tokenize = require("sacrebleu.tokenizers.tokenizer_13a", f"The tokenizer {self.name!r}", "sacrebleu").Tokenizer13a()
 
     def __call__(self, text: str) -> list[str]:
         return str(self._tokenize(fold(text, self.lang))).split()

@@ -1,6 +1,6 @@
 """The `intl` tokenizer of mteval, by sacrebleu: splits at the punctuation and symbols of all scripts."""
 
-from caplens.text.libraries import require
+from caplens.libraries import require
 from caplens.text.normalize import fold
 from caplens.text.tokenizer import Tokenizer
 
@@ -11,7 +11,7 @@ class MtevalIntlTokenizer(Tokenizer):
 
     def __init__(self, lang: str = "en") -> None:
         super().__init__(lang)
-        self._tokenize = require("sacrebleu.tokenizers.tokenizer_intl", self.name, "sacrebleu").TokenizerV14International()
+        self._tokenize = require("sacrebleu.tokenizers.tokenizer_intl", f"The tokenizer {self.name!r}", "sacrebleu").TokenizerV14International()
 
     def __call__(self, text: str) -> list[str]:
         return str(self._tokenize(fold(text, self.lang))).split()

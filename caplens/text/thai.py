@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from caplens.text.libraries import require
+from caplens.libraries import require
 from caplens.text.segmenter import Segmenter
 
 
@@ -12,7 +12,7 @@ class ThaiTokenizer(Segmenter):
 
     def __init__(self, lang: str = "th") -> None:
         super().__init__(lang)
-        self._segment = require("pythainlp.tokenize", self.name, "cjk").word_tokenize
+        self._segment = require("pythainlp.tokenize", f"The tokenizer {self.name!r}", "cjk").word_tokenize
 
     def segment(self, text: str) -> Iterable[str]:
         words: Iterable[str] = self._segment(text, engine="newmm", keep_whitespace=False)

@@ -1,0 +1,7 @@
+"""Encoders of images and texts: one protocol, one file per family, and the registry that makes one from its name."""
+
+from caplens.backbones.base import Backbone, Tokens
+from caplens.backbones.presets import PRESETS, Preset
+from caplens.backbones.registry import FAMILIES, load_backbone
+
+__all__ = ["FAMILIES", "PRESETS", "Backbone", "Preset", "Tokens", "load_backbone"]

@@ -1,0 +1,87 @@
+"""What an encoder of images and texts is.
+
+Encoding is split where it helps the embedding engine: `pixels` and `tokenize` need no model and run in other threads, while
+`encode_pixels` and `encode_ids` are the forward passes. `encode_images` and `encode_texts` do both.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL.Image import Image
+
+Vectors = NDArray[np.float32]
+Pixels = NDArray[np.uint8]
+
+
+class Tokens(NamedTuple):
+    """A text as a model reads it."""
+
+    ids: list[int]
+    cut: bool
+    """Whether the text was longer than the model takes."""
+
+
+class Backbone(ABC):
+    """An encoder of images and texts into one space. Vectors are of length one.
+
+    Making one looks up its files; weights are loaded when something is first encoded.
+    """
+
+    name: str
+    fingerprint: str
+    """A hash of the weights and of everything else that changes an embedding."""
+    device: str = "cpu"
+    dtype: str = "fp32"
+    licence: str | None = None
+    languages: str | None = None
+
+    @property
+    @abstractmethod
+    def dim(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def max_tokens(self) -> int: ...
+
+    @abstractmethod
+    def pixels(self, image: Image) -> Pixels:
+        """The image resized and cropped for this model: height, width, RGB."""
+
+    @property
+    def smallest_side(self) -> int | None:
+        """Images whose shorter side has at least this many pixels lose nothing by being decoded at a smaller scale."""
+        return None
+
+    def stack(self, images: Sequence[Pixels]) -> Any:
+        """Several images as `encode_pixels` takes them."""
+        return np.stack(images)
+
+    @abstractmethod
+    def encode_pixels(self, batch: Any) -> Vectors: ...
+
+    @abstractmethod
+    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
+        """Texts as numbers; one that is too long is cut, with its end marker kept."""
+
+    @abstractmethod
+    def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors: ...
+
+    def encode_images(self, images: Sequence[Image]) -> Vectors:
+        return self.encode_pixels(self.stack([self.pixels(image.convert("RGB")) for image in images]))
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        return self.encode_ids([tokens.ids for tokens in self.tokenize(texts)])
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """A vector for each token of each text, markers of begin and end included."""
+        raise NotImplementedError(f"{self.name} has no vectors of tokens")
+
+
+def normalized(vectors: NDArray[Any]) -> Vectors:
+    """Vectors of length one."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    made: Vectors = (vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
+    return made

@@ -1,0 +1,205 @@
+"""`hf:` models of transformers with two towers: CLIP, SigLIP, SigLIP 2, AltCLIP, Chinese-CLIP, MetaCLIP 2."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from caplens.backbones import checkpoint
+from caplens.backbones.base import Pixels, Tokens, Vectors
+from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
+from caplens.backbones.names import ModelName
+from caplens.backbones.network import Loaded, Setting, TorchBackbone
+from caplens.backbones.transform import ImageTransform
+from caplens.errors import InputError
+from caplens.libraries import require
+
+
+
+class _Family(NamedTuple):
+    """How a kind of model reads texts."""
+
+    most_tokens: int | None = None
+    """The length it was trained with, where its positions would allow more."""
+    fixed_length: bool = False
+    """Whether texts are padded to full length, and the padding read as text."""
+    masked: bool = True
+    lower: bool = False
+
+
+_FAMILIES = {
+    "clip": _Family(),
+    "metaclip_2": _Family(),
+    "altclip": _Family(most_tokens=77),
+    "chinese_clip": _Family(most_tokens=52),
+    "siglip": _Family(most_tokens=64, fixed_length=True, masked=False),
+    "siglip2": _Family(most_tokens=64, fixed_length=True, masked=False, lower=True),
+}
+_LOWERED = ("Gemma", "Siglip2")
+"""Tokenizers that come with SigLIP 2, which was trained on lower-case text; its fixed-size models call themselves SigLIP."""
+
+
+class HuggingFace(TorchBackbone):
+    def __init__(self, name: ModelName, folder: Path, setting: Setting) -> None:
+        self.folder = folder
+        weights = name.options.get("weights")
+        self.checkpoint = None if weights is None else checkpoint.find(weights)
+        files = model_files(self.folder) + ([] if self.checkpoint is None else [self.checkpoint])
+        super().__init__(name.full, fingerprint(files, "hf", 1, setting.dtype), setting)
+
+    def load(self) -> Loaded:
+        transformers = require("transformers", f"The model {self.name}", "hf")
+        quietly(transformers)
+        config = self._configuration(transformers)
+        self._family = _FAMILIES.get(config.model_type, _Family())
+        network = load_network(transformers.AutoModel, self.folder, config, self.setting)
+        if self.checkpoint is not None:
+            checkpoint.apply(network, self.checkpoint, checkpoint.to_transformers)
+        self._tokenizer = load_tokenizer(self.folder, self.setting)
+        self._lower = self._family.lower or (
+            config.model_type == "siglip" and type(self._tokenizer).__name__.startswith(_LOWERED)
+        )
+        place = self.folder / "preprocessor_config.json"
+        transform = ImageTransform.from_transformers(_image_settings(self.folder), str(place))
+        text = config.text_config
+        longest = min(text.max_position_embeddings, self._family.most_tokens or text.max_position_embeddings)
+        dim = getattr(config, "projection_dim", None) or getattr(text, "projection_size", None) or text.hidden_size
+        if config.model_type.startswith("siglip"):
+            dim = config.vision_config.hidden_size
+        return Loaded(network, self._tokenizer, dim, longest, transform)
+
+    def _configuration(self, transformers: Any) -> Any:
+        kind = read_json(self.folder / "config.json").get("model_type")
+        if kind not in _FAMILIES and not self.setting.trust_remote_code:
+            raise InputError(
+                f"{self.name}: models of type {kind!r} are not known to caplens; it knows {', '.join(_FAMILIES)}. If its"
+                " class has get_image_features and get_text_features, and comes with the model, --trust-remote-code runs it."
+            )
+        try:
+            return transformers.AutoConfig.from_pretrained(
+                self.folder, trust_remote_code=self.setting.trust_remote_code, local_files_only=True
+            )
+        except (ValueError, KeyError, OSError) as error:
+            raise InputError(
+                f"{self.name}: transformers {transformers.__version__} cannot read the configuration"
+                f" ({str(error).splitlines()[0]}). A newer version may know this model."
+            ) from None
+
+    def read(self, texts: Sequence[str]) -> list[Tokens]:
+        if self._lower:
+            texts = [text.lower() for text in texts]
+        return read_texts(self._tokenizer, texts, self.loaded.max_tokens)
+
+    def image_features(self, pixels: Any, raw: Any) -> Any:
+        return pooled(self.loaded.network.get_image_features(pixel_values=pixels))
+
+    def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
+        return pooled(self.loaded.network.get_text_features(**self._text_inputs(ids)))
+
+    def _text_inputs(self, ids: Sequence[Sequence[int]]) -> dict[str, Any]:
+        length = self.loaded.max_tokens if self._family.fixed_length else None
+        pad = self._tokenizer.pad_token_id
+        side = self._tokenizer.padding_side if self._family.fixed_length else "right"
+        filled, mask = self.padded(ids, 0 if pad is None else pad, length, side)
+        return {"input_ids": filled, "attention_mask": mask} if self._family.masked else {"input_ids": filled}
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        tokens = [found.ids for found in self.tokenize(texts)]
+        network = self.loaded.network
+        project = getattr(network, "text_projection", None) or network.text_model.head
+        return self.token_vectors(tokens, lambda: project(network.text_model(**self._text_inputs(tokens)).last_hidden_state))
+
+
+class NaFlex(HuggingFace):
+    """SigLIP 2 that keeps the shape of images: patches in a row, their number as the image's shape wants it."""
+
+    def stack(self, images: Sequence[Pixels]) -> list[Pixels]:  # type: ignore[override]
+        return [np.array(image) for image in images]
+
+    def _normalised(self, batch: Any) -> None:
+        """Images of different shapes are normalised one by one, in `image_features`."""
+
+    def image_features(self, pixels: Any, raw: Any) -> Any:
+        transform = self.transform
+        side, most = transform.patch, transform.most_patches
+        rows = self.torch.zeros((len(raw), most, side * side * 3), device=self.device, dtype=self._shift.dtype)
+        mask = np.zeros((len(raw), most), dtype=np.int64)
+        shapes = []
+        for number, image in enumerate(raw):
+            one = super()._normalised(image[None])[0]
+            tall, wide = one.shape[1] // side, one.shape[2] // side
+            patches = one.reshape(3, tall, side, wide, side).permute(1, 3, 2, 4, 0).reshape(tall * wide, -1)
+            rows[number, : tall * wide] = patches
+            mask[number, : tall * wide] = 1
+            shapes.append((tall, wide))
+        return pooled(
+            self.loaded.network.get_image_features(
+                pixel_values=rows.to(self.loaded.network.dtype),
+                pixel_attention_mask=self._on_device(mask),
+                spatial_shapes=self._on_device(np.array(shapes)),
+            )
+        )
+
+
+def load(name: ModelName, setting: Setting) -> HuggingFace:
+    folder = find_model(name.model, name.options.get("revision"), offline=setting.offline)
+    kind = read_json(folder / "config.json").get("model_type")
+    return (NaFlex if kind == "siglip2" else HuggingFace)(name, folder, setting)
+
+
+def pooled(features: Any) -> Any:
+    """transformers 4 returns the tensor, 5 an object that holds it."""
+    return getattr(features, "pooler_output", features)
+
+
+def quietly(transformers: Any) -> None:
+    """caplens says itself what is wrong with a model, and has bars of its own."""
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+
+
+def load_network(kind: Any, folder: Path, config: Any, setting: Setting) -> Any:
+    """The network with all its weights; one that lacks some would score with random numbers."""
+    try:
+        network, report = kind.from_pretrained(
+            folder, config=config, output_loading_info=True, local_files_only=True, trust_remote_code=setting.trust_remote_code
+        )
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise InputError(f"{folder}: the model cannot be loaded ({str(error).splitlines()[0]}). Get it again.") from None
+    missing = [key for key in report["missing_keys"] if not key.endswith("position_ids")]
+    if missing:
+        raise InputError(f"{folder}: {len(missing)} weights of the model are missing, {missing[0]} among them. Get it again.")
+    return network.float()
+
+
+def load_tokenizer(folder: Path, setting: Setting) -> Any:
+    transformers = require("transformers", "Its tokenizer", "hf")
+    try:
+        return transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=setting.trust_remote_code
+        )
+    except (OSError, ValueError, TypeError, KeyError, ImportError) as error:
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({str(error).strip().splitlines()[0]}).") from None
+
+
+def read_texts(tokenizer: Any, texts: Sequence[str], most: int) -> list[Tokens]:
+    """Token numbers with the tokenizer's own markers; a longer text is cut by the tokenizer, which keeps the end marker."""
+    whole = tokenizer(list(texts), truncation=False, padding=False, verbose=False)["input_ids"]
+    long = [index for index, ids in enumerate(whole) if len(ids) > most]
+    made = [Tokens(ids, False) for ids in whole]
+    if long:
+        cut = tokenizer([texts[index] for index in long], truncation=True, max_length=most, padding=False)["input_ids"]
+        for index, ids in zip(long, cut, strict=True):
+            made[index] = Tokens(ids, True)
+    return made
+
+
+def _image_settings(folder: Path) -> dict[str, Any]:
+    """How the model wants images. transformers 5 keeps it inside `processor_config.json`."""
+    place = folder / "preprocessor_config.json"
+    if not place.is_file() and (folder / "processor_config.json").is_file():
+        inside = read_json(folder / "processor_config.json").get("image_processor")
+        if isinstance(inside, dict):
+            return inside
+    return read_json(place)

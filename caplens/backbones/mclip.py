@@ -1,0 +1,123 @@
+"""`mclip:` M-CLIP (Carlsson et al. 2022): XLM-R, the mean over its tokens and a linear map, beside the image tower it was taught by.
+
+Weights are read from the models' own files; the package that they came with is not needed.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from caplens.backbones.base import Backbone, Tokens, Vectors
+from caplens.backbones.hf import load_tokenizer, quietly, read_texts
+from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
+from caplens.backbones.names import ModelName
+from caplens.backbones.network import Loaded, Setting, TextTower, read_weights
+from caplens.errors import InputError
+from caplens.libraries import require
+
+_IMAGE_TOWERS = {
+    "vit-b-32": "hf:openai/clip-vit-base-patch32",
+    "vit-l-14": "hf:openai/clip-vit-large-patch14",
+    "vit-b-16plus": "openclip:ViT-B-16-plus-240/laion400m_e32",
+}
+"""By the end of the text model's name."""
+_HEAD = 64
+"""The size of an attention head in every XLM-R."""
+_MOST_TOKENS = 512
+
+
+class MCLIP(TextTower):
+    def __init__(self, name: ModelName, folder: Path, image: Backbone, setting: Setting) -> None:
+        self.folder = folder
+        made = fingerprint(model_files(folder), "mclip", 1, setting.dtype, image.fingerprint)
+        super().__init__(name.full, made, image, setting)
+
+    def load(self) -> Loaded:
+        transformers = require("transformers", f"The model {self.name}", "hf")
+        quietly(transformers)
+        weights = _weights(self.folder)
+        linear, base = _part(weights, "LinearTransformation."), _part(weights, "transformer.")
+        if set(linear) != {"weight", "bias"} or not base:
+            raise InputError(f"{self.folder}: these are no weights of an M-CLIP model. Get it again.")
+        dim, width = linear["weight"].shape
+        self.check_dimensions(dim)
+        network = self.torch.nn.ModuleDict(
+            {"transformer": self._transformer(transformers, base), "linear": self.torch.nn.Linear(width, dim)}
+        )
+        network["linear"].load_state_dict(linear)
+        self._tokenizer = load_tokenizer(self.folder, self.setting)
+        return Loaded(network, self._tokenizer, dim, _MOST_TOKENS, None)
+
+    def _transformer(self, transformers: Any, weights: dict[str, Any]) -> Any:
+        """The base model with these weights. XLM-R's shape is read off them; another one's is looked up by its name."""
+        base = str(read_json(self.folder / "config.json").get("modelBase", "xlm-roberta-large"))
+        if "xlm-roberta" in base.lower():
+            network = transformers.XLMRobertaModel(_xlm_roberta(transformers, weights), add_pooling_layer=False)
+        else:
+            folder = find_model(base, offline=self.setting.offline, weights=False)
+            network = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder, local_files_only=True))
+        missing, _ = network.load_state_dict(weights, strict=False)
+        lacking = [key for key in missing if not key.endswith(("position_ids", "token_type_ids")) and "pooler" not in key]
+        if lacking:
+            raise InputError(f"{self.folder}: {len(lacking)} weights are missing, {lacking[0]} among them. Get it again.")
+        return network
+
+    def read(self, texts: Sequence[str]) -> list[Tokens]:
+        return read_texts(self._tokenizer, texts, self.max_tokens)
+
+    def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
+        states, mask = self._token_states(ids)
+        weight = mask.unsqueeze(2).to(states.dtype)
+        return self.loaded.network["linear"]((states * weight).sum(1) / weight.sum(1))
+
+    def _token_states(self, ids: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        filled, mask = self.padded(ids, self._tokenizer.pad_token_id)
+        return self.loaded.network["transformer"](input_ids=filled, attention_mask=mask)[0], mask
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        tokens = [found.ids for found in self.tokenize(texts)]
+        return self.token_vectors(tokens, lambda: self.loaded.network["linear"](self._token_states(tokens)[0]))
+
+
+def load(name: ModelName, setting: Setting, other: Callable[[str], Backbone]) -> MCLIP:
+    """`other` loads the image tower by its name."""
+    folder = find_model(name.model, name.options.get("revision"), offline=setting.offline)
+    image = name.options.get("image")
+    if image is None:
+        known = name.model.rstrip("/").lower()
+        image = next((tower for ending, tower in _IMAGE_TOWERS.items() if known.endswith(ending)), None)
+    if image is None:
+        raise InputError(
+            f"{name.full!r}: its name does not tell which image tower it was taught by. Name it, as in"
+            f" {name.full},image=hf:openai/clip-vit-base-patch32"
+        )
+    return MCLIP(name, folder, other(image), setting)
+
+
+def _weights(folder: Path) -> dict[str, Any]:
+    for candidate in ("model.safetensors", "pytorch_model.bin"):
+        if (folder / candidate).is_file():
+            return read_weights(folder / candidate)
+    raise InputError(f"{folder}: neither model.safetensors nor pytorch_model.bin is there.")
+
+
+def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
+
+
+def _xlm_roberta(transformers: Any, weights: dict[str, Any]) -> Any:
+    words = weights["embeddings.word_embeddings.weight"]
+    layers = {key.split(".")[2] for key in weights if key.startswith("encoder.layer.")}
+    return transformers.XLMRobertaConfig(
+        vocab_size=words.shape[0],
+        hidden_size=words.shape[1],
+        num_hidden_layers=len(layers),
+        num_attention_heads=max(1, words.shape[1] // _HEAD),
+        intermediate_size=weights["encoder.layer.0.intermediate.dense.weight"].shape[0],
+        max_position_embeddings=weights["embeddings.position_embeddings.weight"].shape[0],
+        type_vocab_size=weights["embeddings.token_type_embeddings.weight"].shape[0],
+        layer_norm_eps=1e-5,
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+    )

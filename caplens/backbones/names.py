@@ -1,0 +1,34 @@
+"""Names of models: `FAMILY:NAME[,option=value…]`, e.g. `hf:openai/clip-vit-base-patch32,revision=3d74acf9`."""
+
+import re
+from typing import NamedTuple
+
+from caplens.errors import InputError
+
+_OPTION = re.compile(r",(\w+)=")
+
+
+class ModelName(NamedTuple):
+    family: str
+    model: str
+    """A model on the hub (`ORG/NAME`) or a folder."""
+    options: dict[str, str]
+    full: str
+
+    @classmethod
+    def parse(cls, text: str, families: dict[str, tuple[str, ...]]) -> "ModelName":
+        """`families` says which options each family knows."""
+        family, colon, rest = text.partition(":")
+        if not colon or family not in families or not rest:
+            known = ", ".join(f"{name}:" for name in families)
+            raise InputError(
+                f"{text!r} is no name of a model: it begins with {known}, as in hf:openai/clip-vit-base-patch32."
+                " 'caplens list models' shows some."
+            )
+        model, *pairs = _OPTION.split(rest)
+        options = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        for option in options:
+            if option not in families[family]:
+                choice = ", ".join(families[family]) or "none"
+                raise InputError(f"{text!r}: models of {family}: have no option {option!r}; choose from: {choice}.")
+        return cls(family, model, options, text)

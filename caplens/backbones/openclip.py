@@ -1,0 +1,172 @@
+"""`openclip:` models of open_clip: `ARCH/PRETRAINED`, models on the hub (`hf-hub:ORG/NAME`), or a folder in the hub's layout."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from caplens.backbones import checkpoint
+from caplens.backbones.base import Tokens, Vectors
+from caplens.backbones.hf import quietly, read_texts
+from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
+from caplens.backbones.names import ModelName
+from caplens.backbones.network import Loaded, Setting, TorchBackbone
+from caplens.backbones.transform import ImageTransform
+from caplens.errors import CaplensError, InputError
+from caplens.libraries import require
+from caplens.progress import note
+
+_HUB = "hf-hub:"
+
+
+class OpenCLIP(TorchBackbone):
+    """`model` and `pretrained` are what open_clip calls them; `files` is what they consist of."""
+
+    def __init__(self, name: ModelName, model: str, pretrained: str | None, files: list[Path], setting: Setting) -> None:
+        weights = name.options.get("weights")
+        self.checkpoint = None if weights is None else checkpoint.find(weights)
+        self._model, self._pretrained = model, pretrained
+        facts = ("openclip", 1, setting.dtype, None if pretrained is None else model)
+        super().__init__(name.full, fingerprint(files + ([self.checkpoint] if self.checkpoint else []), *facts), setting)
+
+    def load(self) -> Loaded:
+        open_clip = _library(self.name)
+        quietly(require("transformers", f"The model {self.name}", "openclip"))
+        try:
+            network = open_clip.create_model(self._model, self._pretrained, **self._base_configuration())
+            tokenizer = open_clip.get_tokenizer(self._model)
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            raise InputError(f"{self.name}: open_clip cannot load it ({str(error).splitlines()[0]}).") from None
+        if self.checkpoint is not None:
+            checkpoint.apply(network, self.checkpoint)
+        transform = ImageTransform.from_open_clip(open_clip.get_model_preprocess_cfg(network))
+        self._text = getattr(network, "text", network)
+        self._trimmed = _is_causal(self._text)
+        return Loaded(network, tokenizer, _dim(network), tokenizer.context_length, transform)
+
+    def _base_configuration(self) -> dict[str, Any]:
+        """The text tower's configuration with the model that it names by a hub's name looked up here: only its shape is needed."""
+        if not self._model.startswith("local-dir:"):
+            return {}
+        folder = Path(self._model.removeprefix("local-dir:"))
+        text = read_json(folder / "open_clip_config.json").get("model_cfg", {}).get("text_cfg", {})
+        base = text.get("hf_model_name")
+        if not base:
+            return {}
+        inside = folder / base
+        found = inside if inside.is_dir() else find_model(base, offline=self.setting.offline, weights=False)
+        return {"text_cfg": {**text, "hf_model_name": str(found), "hf_model_pretrained": False}}
+
+    def read(self, texts: Sequence[str]) -> list[Tokens]:
+        tokenizer = self.loaded.tokenizer
+        if hasattr(tokenizer, "tokenizer") and not (tokenizer.tokenizer_mode or tokenizer.strip_sep_token):
+            cleaned = [tokenizer.clean_fn(text) for text in texts]
+            return read_texts(tokenizer.tokenizer, cleaned, self.loaded.max_tokens)
+        rows = tokenizer(list(texts)).tolist()
+        if not hasattr(tokenizer, "encode"):
+            return [Tokens(row, False) for row in rows]
+        lengths = [len(tokenizer.encode(text)) + 2 for text in texts]
+        return [Tokens(row[:length], length > len(row)) for row, length in zip(rows, lengths, strict=True)]
+
+    def image_features(self, pixels: Any, raw: Any) -> Any:
+        return self.loaded.network.encode_image(pixels)
+
+    def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
+        if not self._trimmed:
+            inner = getattr(self.loaded.tokenizer, "tokenizer", None)
+            pad = getattr(inner, "pad_token_id", None) or 0
+            full = None if hasattr(self._text, "pooler") else self.loaded.max_tokens
+            return self.loaded.network.encode_text(self.padded(ids, pad, full)[0])
+        filled, states = self._token_states(ids)
+        open_clip = _library(self.name)
+        kind = getattr(self._text, "pool_type", None) or self._text.text_pool_type
+        marker = getattr(self._text, "eos_id", getattr(self._text, "text_eos_id", None))
+        found = open_clip.transformer.text_global_pool(states, filled, kind, eos_token_id=marker)
+        return self._projected(found)
+
+    def _token_states(self, ids: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """open_clip's own text tower, on no more positions than the longest text has: what follows the end marker is not seen."""
+        filled = self.padded(ids, 0)[0]
+        length, tower = filled.shape[1], self._text
+        kind = tower.transformer.get_cast_dtype()
+        states = tower.token_embedding(filled).to(kind) + tower.positional_embedding[:length].to(kind)
+        states = tower.transformer(states, attn_mask=tower.attn_mask[:length, :length])
+        return filled, tower.ln_final(states)
+
+    def _projected(self, states: Any) -> Any:
+        projection = self._text.text_projection
+        if projection is None:
+            return states
+        return projection(states) if callable(projection) else states @ projection
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        tokens = [found.ids for found in self.tokenize(texts)]
+        if self._trimmed:
+            return self.token_vectors(tokens, lambda: self._projected(self._token_states(tokens)[1]))
+        if not hasattr(self._text, "pooler"):
+            raise CaplensError(f"{self.name}: this text tower of open_clip has no vectors of tokens.")
+        pad = self._text.config.pad_token_id
+        filled, mask = self.padded(tokens, pad)
+        transformer = self._text.transformer
+        return self.token_vectors(
+            tokens, lambda: self._text.proj(transformer(input_ids=filled, attention_mask=mask).last_hidden_state)
+        )
+
+
+def load(name: ModelName, setting: Setting) -> OpenCLIP:
+    model = name.model
+    if model.startswith(_HUB) or Path(model).is_dir():
+        folder = find_model(model.removeprefix(_HUB), name.options.get("revision"), offline=setting.offline)
+        return OpenCLIP(name, f"local-dir:{folder}", None, model_files(folder), setting)
+    architecture, slash, pretrained = model.partition("/")
+    if not slash:
+        raise InputError(
+            f"{name.full!r}: name the architecture and its weights, as in openclip:ViT-B-32/laion2b_s34b_b79k, or a model on the hub, as"
+            " in openclip:hf-hub:laion/CLIP-ViT-B-32-xlm-roberta-base-laion5B-s13B-b90k."
+        )
+    return OpenCLIP(name, architecture, *_weights(name.full, architecture, pretrained, setting), setting)
+
+
+def _weights(name: str, architecture: str, pretrained: str, setting: Setting) -> tuple[str, list[Path]]:
+    """The tag or file of pretrained weights, and the file itself."""
+    open_clip = _library(name)
+    if architecture not in open_clip.list_models():
+        raise InputError(f"{name}: open_clip has no architecture {architecture!r}.")
+    if Path(pretrained).is_file():
+        return pretrained, [Path(pretrained)]
+    tags = open_clip.list_pretrained_tags_by_model(architecture)
+    if pretrained not in tags:
+        choice = ", ".join(tags) or "none"
+        raise InputError(f"{name}: {pretrained!r} is neither a file nor weights that open_clip knows for it ({choice}).")
+    before = os.environ.get("HF_HUB_OFFLINE")
+    note(f"{name}: looking for the weights in open_clip's cache, downloading them if need be")
+    try:
+        if setting.offline:
+            os.environ["HF_HUB_OFFLINE"] = "1"
+        return pretrained, [Path(open_clip.download_pretrained(open_clip.get_pretrained_cfg(architecture, pretrained)))]
+    except Exception as error:
+        # What a missing network raises depends on the versions of several libraries.
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CaplensError(
+            f"{name}: its weights are not on this machine and cannot be downloaded ({reason}). Get the file elsewhere and name it"
+            f" in place of the tag: openclip:{architecture}/FILE"
+        ) from None
+    finally:
+        if setting.offline and before is None:
+            os.environ.pop("HF_HUB_OFFLINE", None)
+
+
+def _library(name: str) -> Any:
+    return require("open_clip", f"The model {name}", "openclip")
+
+
+def _is_causal(text: Any) -> bool:
+    """Whether nothing behind a text's end marker can change its vector."""
+    kind = getattr(text, "pool_type", None) or getattr(text, "text_pool_type", None)
+    plain = getattr(text, "cls_emb", None) is None and not getattr(text, "use_pad_mask", False)
+    return kind in ("argmax", "eos") and plain and getattr(text, "attn_mask", None) is not None
+
+
+def _dim(network: Any) -> int:
+    found = getattr(network.visual, "output_dim", None) or getattr(getattr(network, "text", None), "output_dim", None)
+    return int(found) if found else int(network.text_projection.shape[1])

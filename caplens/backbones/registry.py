@@ -1,0 +1,48 @@
+"""Models by name."""
+
+from importlib import import_module
+
+from caplens.backbones.base import Backbone
+from caplens.backbones.names import ModelName
+from caplens.backbones.network import DTYPES, Setting
+from caplens.backbones.presets import preset_of
+from caplens.errors import InputError
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "hf": ("revision", "weights"),
+    "openclip": ("revision", "weights"),
+    "mclip": ("revision", "image"),
+    "st": ("revision", "image"),
+}
+"""Family -> the options that its names may have; each family is the file of its name."""
+_TWO_MODELS = ("mclip", "st")
+
+
+def load_backbone(
+    name: str, *, device: str = "auto", dtype: str = "fp32", offline: bool = False, trust_remote_code: bool = False
+) -> Backbone:
+    """The model called `name`: its files are looked up now, its weights loaded when first used.
+
+    `device` is auto, cpu, cuda, cuda:1, mps; `dtype` fp32, bf16 or fp16. With `offline` nothing is downloaded. Code that comes with
+    a model is run only with `trust_remote_code`.
+    """
+    parsed = ModelName.parse(name, FAMILIES)
+    if dtype not in DTYPES:
+        raise InputError(f"unknown number format {dtype!r}; choose from: {', '.join(DTYPES)}.")
+    setting = Setting(device, dtype, offline, trust_remote_code)
+    load = import_module(f"caplens.backbones.{parsed.family}").load
+    backbone: Backbone
+    if parsed.family in _TWO_MODELS:
+        backbone = load(
+            parsed,
+            setting,
+            lambda other: load_backbone(
+                other, device=device, dtype=dtype, offline=offline, trust_remote_code=trust_remote_code
+            ),
+        )
+    else:
+        backbone = load(parsed, setting)
+    preset = preset_of(name)
+    if preset is not None:
+        backbone.licence, backbone.languages = preset.licence, preset.languages
+    return backbone

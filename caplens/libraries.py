@@ -1,0 +1,23 @@
+"""Optional libraries, imported when first used."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from caplens.errors import CaplensError, MissingExtraError
+
+
+def require(module: str, feature: str, extra: str) -> Any:
+    """The module, or one clear sentence on how to get it."""
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except Exception as error:
+        # Libraries of compiled code that do not fit each other fail to load with errors of many types.
+        if isinstance(error, ImportError) and find_spec(package) is None:
+            raise MissingExtraError(feature, package, f"pip install 'caplens[{extra}]'") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CaplensError(
+            f"{feature} needs {package}, which is installed but does not load ({reason}). Its version, or that of a library"
+            " that it uses, does not fit the others: install them together anew."
+        ) from None

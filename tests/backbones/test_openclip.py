@@ -1,0 +1,89 @@
+"""open_clip's models: a tiny one, saved as on the hub, gives the vectors that open_clip gives."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tiny_models
+from tiny_models import LONG, PICTURES, TEXTS
+
+from caplens.backbones import load_backbone
+from caplens.errors import InputError
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+open_clip = pytest.importorskip("open_clip", reason="open_clip is not installed", exc_type=ImportError)
+
+KINDS = ["open_clip_native", "open_clip_siglip", "open_clip_xlm_roberta", "open_clip_nllb"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def folder(request, tmp_path_factory):
+    return getattr(tiny_models, request.param)(tmp_path_factory.mktemp("hub") / request.param)
+
+
+def normalized(features):
+    return torch.nn.functional.normalize(features).detach().numpy()
+
+
+def test_vectors_equal_the_librarys_own(folder):
+    network, preprocess = open_clip.create_model_from_pretrained(f"local-dir:{folder}", return_transform=True)
+    tokenizer = open_clip.get_tokenizer(f"local-dir:{folder}")
+    backbone = load_backbone(f"openclip:{folder}", device="cpu")
+    network.eval()
+    image = normalized(network.encode_image(torch.stack([preprocess(picture) for picture in PICTURES])))
+    text = normalized(network.encode_text(tokenizer([*TEXTS, LONG])))
+    np.testing.assert_allclose(backbone.encode_images(PICTURES), image, atol=1e-5)
+    np.testing.assert_allclose(backbone.encode_texts([*TEXTS, LONG]), text, atol=1e-5)
+    assert backbone.dim == 24
+
+
+def test_a_long_text_is_counted(folder):
+    backbone = load_backbone(f"openclip:{folder}", device="cpu")
+    short, long = backbone.tokenize(["a dog", LONG])
+    assert (short.cut, long.cut) == (False, True)
+    assert len(long.ids) == backbone.max_tokens
+    assert long.ids[-1] == short.ids[-1]
+
+
+def test_tokens_have_vectors_of_their_own(folder):
+    backbone = load_backbone(f"openclip:{folder}", device="cpu")
+    if folder.name == "open_clip_siglip":
+        pytest.skip("this tower has none")
+    found = backbone.encode_tokens(TEXTS)
+    assert [len(vectors) for vectors in found] == [len(tokens.ids) for tokens in backbone.tokenize(TEXTS)]
+    if folder.name == "open_clip_native":
+        np.testing.assert_allclose([vectors[-1] for vectors in found], backbone.encode_texts(TEXTS), atol=1e-5)
+
+
+def test_an_architecture_with_a_file_of_weights(tmp_path):
+    """`openclip:ARCH/FILE`, with an architecture that open_clip learns from a JSON file."""
+    shape = {
+        "embed_dim": 24,
+        "vision_cfg": tiny_models.OPEN_CLIP_VISION,
+        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
+    }
+    (tmp_path / "tiny-ViT.json").write_text(json.dumps(shape), encoding="utf-8")
+    open_clip.add_model_config(tmp_path / "tiny-ViT.json")
+    network = open_clip.create_model("tiny-ViT")
+    torch.save(network.state_dict(), tmp_path / "weights.pt")
+    backbone = load_backbone(f"openclip:tiny-ViT/{tmp_path / 'weights.pt'}", device="cpu")
+    text = normalized(network.eval().encode_text(open_clip.get_tokenizer("tiny-ViT")(TEXTS)))
+    np.testing.assert_allclose(backbone.encode_texts(TEXTS), text, atol=1e-5)
+
+
+def test_unknown_names_are_explained():
+    with pytest.raises(InputError, match="name the architecture and its weights"):
+        load_backbone("openclip:ViT-B-32")
+    with pytest.raises(InputError, match="no architecture 'ViT-Z-1'"):
+        load_backbone("openclip:ViT-Z-1/openai")
+    with pytest.raises(InputError, match=r"neither a file nor weights .*laion2b_s34b_b79k"):
+        load_backbone("openclip:ViT-B-32/nonsense")
+
+
+def test_a_folder_without_its_configuration_is_explained(tmp_path):
+    folder = tiny_models.open_clip_native(tmp_path / "model")
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    (broken / "open_clip_config.json").unlink()
+    with pytest.raises(InputError, match=r"open_clip_config\.json: the file is missing"):
+        load_backbone(f"openclip:{broken}", device="cpu").encode_texts(["a dog"])
