@@ -33,7 +33,9 @@ class OpenCLIP(TorchBackbone):
         open_clip = _library(self.name)
         quietly(require("transformers", f"The model {self.name}", "openclip"))
         try:
-            network = open_clip.create_model(self._model, self._pretrained, **self._base_configuration())
+            network = open_clip.create_model(
+                self._model, self._pretrained, require_pretrained=True, **self._base_configuration()
+            )
             tokenizer = open_clip.get_tokenizer(self._model)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             raise InputError(f"{self.name}: open_clip cannot load it ({str(error).splitlines()[0]}).") from None

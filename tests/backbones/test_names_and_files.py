@@ -1,0 +1,97 @@
+"""Names of models, where their files are found, and what is said when they are not."""
+
+import hashlib
+
+import pytest
+import tiny_models
+
+from caplens.backbones import FAMILIES, PRESETS, load_backbone
+from caplens.backbones.hub import find_model, fingerprint
+from caplens.backbones.names import ModelName
+from caplens.errors import CaplensError, InputError
+
+pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+
+
+def test_a_name_has_a_family_a_model_and_options():
+    name = ModelName.parse("hf:openai/clip,revision=abc,weights=a b.pth", FAMILIES)
+    assert (name.family, name.model, name.options) == ("hf", "openai/clip", {"revision": "abc", "weights": "a b.pth"})
+    nested = ModelName.parse("mclip:M-CLIP/X,image=openclip:ViT-B-16-plus-240/laion400m_e32", FAMILIES)
+    assert nested.options == {"image": "openclip:ViT-B-16-plus-240/laion400m_e32"}
+
+
+@pytest.mark.parametrize("name", ["openai/clip", "clip", "", "hf:", "https://example.org/x"])
+def test_what_is_no_name_is_explained(name):
+    with pytest.raises(InputError, match="is no name of a model: it begins with hf:"):
+        load_backbone(name)
+
+
+def test_unknown_options_are_explained():
+    with pytest.raises(InputError, match="have no option 'image'; choose from: revision, weights"):
+        load_backbone("hf:a/b,image=c")
+
+
+def test_every_preset_has_a_name_that_is_understood():
+    assert len(PRESETS) == len({preset.name for preset in PRESETS})
+    assert sum("table 1" in preset.source for preset in PRESETS) == 18
+    for preset in PRESETS:
+        ModelName.parse(preset.name, FAMILIES)
+        assert int(preset.parameters) > 0
+        assert float(preset.download) > 0
+        assert ("non-commercial" in preset.licence) == ("NC" in preset.licence)
+
+
+def in_hub_cache(cache, name, make):
+    """A model as the hub's client caches it: snapshots of revisions."""
+    root = cache / f"models--{name.replace('/', '--')}"
+    (root / "refs").mkdir(parents=True)
+    (root / "refs" / "main").write_text("0" * 40, encoding="ascii")
+    return make(root / "snapshots" / ("0" * 40))
+
+
+def test_a_model_is_found_in_the_hubs_cache(tmp_path, monkeypatch):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    folder = in_hub_cache(tmp_path, "openai/clip-vit-base-patch32", tiny_models.clip)
+    assert find_model("openai/clip-vit-base-patch32", offline=True) == folder
+    backbone = load_backbone("hf:openai/clip-vit-base-patch32", device="cpu", offline=True)
+    assert backbone.encode_texts(["a dog"]).shape == (1, 24)
+    assert backbone.licence == "MIT"
+
+
+def test_offline_with_nothing_cached_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(InputError) as error:
+        load_backbone("hf:openai/clip-vit-base-patch32", offline=True)
+    assert "not on this machine, and nothing may be downloaded" in str(error.value)
+    assert "hf download openai/clip-vit-base-patch32 --local-dir FOLDER" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path, monkeypatch):
+    import huggingface_hub
+
+    def snapshot_download(*_, local_files_only, **__):
+        raise FileNotFoundError if local_files_only else ConnectionError("no route to host\nand more")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    with pytest.raises(CaplensError, match=r"the hub cannot be reached \(no route to host\)"):
+        load_backbone("hf:openai/clip-vit-base-patch32")
+
+
+def test_a_folder_that_is_not_there_is_explained():
+    with pytest.raises(InputError, match="there is no such folder of a model"):
+        load_backbone("hf:/no/such/folder")
+
+
+def test_hashes_of_files_are_those_of_their_content(tmp_path):
+    weights = tmp_path / "weights.bin"
+    weights.write_bytes(b"one")
+    first = fingerprint([weights], "fact")
+    assert first == fingerprint([weights], "fact")
+    assert first != fingerprint([weights], "another fact")
+    weights.write_bytes(b"two and more")
+    second = fingerprint([weights], "fact")
+    assert first != second
+    remembered = {path.read_text() for path in (tmp_path / "cache" / "hashes").iterdir()}
+    assert remembered == {hashlib.sha256(content).hexdigest() for content in (b"one", b"two and more")}
