@@ -15,7 +15,6 @@ from caplens.text.corpus import Entries, EntriesBuilder
 from caplens.text.tokenizer import Tokenizer
 
 
-
 def _let_torchvision_load() -> None:
     """Declare the operators that torchvision's Python code names, where its compiled part does not fit the installed torch.
 

@@ -62,8 +62,8 @@ UNIGRAM_SIZE = 5 + len(WORDS) + len({letter for text in [*WORDS, *TEXTS] for let
 
 def clip_tokenizer(folder: Path, length: int = 77) -> None:
     """OpenAI's kind of tokenizer: bytes, a few merges, markers of begin and end."""
-    from transformers.models.clip.tokenization_clip import CLIPTokenizer
     from tokenizers.pre_tokenizers import ByteLevel
+    from transformers.models.clip.tokenization_clip import CLIPTokenizer
 
     alphabet = sorted(ByteLevel.alphabet())
     merges = [("d", "o"), ("do", "g</w>"), ("t", "h"), ("th", "e</w>"), ("r", "u"), ("ru", "n"), ("run", "s</w>")]
@@ -73,7 +73,12 @@ def clip_tokenizer(folder: Path, length: int = 77) -> None:
     (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
     lines = ["#version: 0.2", *(" ".join(merge) for merge in merges)]
     (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    special = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>", "pad_token": "<|endoftext|>"}
+    special = {
+        "bos_token": "<|startoftext|>",
+        "eos_token": "<|endoftext|>",
+        "unk_token": "<|endoftext|>",
+        "pad_token": "<|endoftext|>",
+    }
     save_json(folder, tokenizer_config={"tokenizer_class": "CLIPTokenizer", "model_max_length": length, **special})
     CLIPTokenizer.from_pretrained(folder).save_pretrained(folder)
 
@@ -323,8 +328,12 @@ def sentence_transformer(folder: Path, dim: int = 24) -> Path:
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
-    save_json(folder, tokenizer_config={"tokenizer_class": "DistilBertTokenizer", "do_lower_case": False, "model_max_length": 512})
-    config = DistilBertConfig(vocab_size=len(vocabulary), dim=32, hidden_dim=48, n_layers=2, n_heads=2, max_position_embeddings=512)
+    save_json(
+        folder, tokenizer_config={"tokenizer_class": "DistilBertTokenizer", "do_lower_case": False, "model_max_length": 512}
+    )
+    config = DistilBertConfig(
+        vocab_size=len(vocabulary), dim=32, hidden_dim=48, n_layers=2, n_heads=2, max_position_embeddings=512
+    )
     DistilBertModel(config).save_pretrained(folder)
     kinds = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense"}
     modules = [

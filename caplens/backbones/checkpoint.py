@@ -1,7 +1,7 @@
 """Weights that replace those of a CLIP model: PAC-S checkpoints, and others that hold a full CLIP state dict.
 
-They are in OpenAI's naming, under `state_dict`. Loading such a file into a model whose names differ changes nothing if mismatches are
-let pass, and scores are then plain CLIPScore without anyone noticing. So names must fit, and something must change.
+They are in OpenAI's naming, under `state_dict`. Loading such a file into a model whose names differ changes nothing if mismatches
+are let pass, and scores are then plain CLIPScore without anyone noticing. So names must fit, and something must change.
 """
 
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def apply(network: Any, path: Path, rename: Names = lambda state: state) -> None
     unknown = [key for key in state if key not in own and not key.endswith(("attn_mask", "position_ids"))]
     if unknown:
         raise InputError(
-            f"{path}: {len(unknown)} of its weights, {unknown[0]!r} among them, have no place in the model. It is for another one."
+            f"{path}: {len(unknown)} of its weights, {unknown[0]!r} among them, have no place in the model. It is for another."
         )
     fitting = {key: value.to(own[key].dtype) for key, value in state.items() if key in own}
     for key, value in fitting.items():

@@ -16,7 +16,6 @@ from caplens.errors import InputError
 from caplens.libraries import require
 
 
-
 class _Family(NamedTuple):
     """How a kind of model reads texts."""
 
@@ -114,7 +113,7 @@ class HuggingFace(TorchBackbone):
 class NaFlex(HuggingFace):
     """SigLIP 2 that keeps the shape of images: patches in a row, their number as the image's shape wants it."""
 
-    def stack(self, images: Sequence[Pixels]) -> list[Pixels]:  # type: ignore[override]
+    def stack(self, images: Sequence[Pixels]) -> list[Pixels]:
         return [np.array(image) for image in images]
 
     def _normalised(self, batch: Any) -> None:

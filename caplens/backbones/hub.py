@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from caplens.libraries import require
 from caplens.data.cache import cache_folder
 from caplens.data.files import replacing
 from caplens.errors import CaplensError, InputError
+from caplens.libraries import require
 from caplens.progress import note
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
@@ -75,7 +75,9 @@ def _snapshot(name: str, revision: str | None, patterns: Sequence[str], local_fi
         if local_files_only:
             return None
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CaplensError(f"{name}: it is not on this machine and the hub cannot be reached ({reason}). {_by_hand(name)}") from None
+        raise CaplensError(
+            f"{name}: it is not on this machine and the hub cannot be reached ({reason}). {_by_hand(name)}"
+        ) from None
 
 
 def _by_hand(name: str) -> str:

@@ -107,17 +107,17 @@ class TorchBackbone(Backbone):
         return self.read(texts)
 
     def encode_pixels(self, batch: Any) -> Vectors:
-        return self._run(lambda: self.image_features(self._normalised(batch), batch), lambda half: self.encode_pixels(batch[half]), batch)
+        return self._run(lambda some: self.image_features(self._normalised(some), some), batch)
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        return self._run(lambda: self.text_features(batch), lambda half: self.encode_ids(batch[half]), batch)
+        return self._run(self.text_features, batch)
 
-    def _run(self, forward: Any, again: Any, batch: Any) -> Vectors:
+    def _run(self, forward: Callable[[Any], Any], batch: Any) -> Vectors:
         """A forward pass without gradients; a batch that does not fit in the device's memory is halved."""
         _ = self.loaded
         try:
             with self.torch.inference_mode():
-                return normalized(forward().float().cpu().numpy())
+                return normalized(forward(batch).float().cpu().numpy())
         except self.torch.OutOfMemoryError:
             if len(batch) == 1:
                 raise CaplensError(
@@ -125,7 +125,7 @@ class TorchBackbone(Backbone):
                 ) from None
         self.torch.cuda.empty_cache()
         middle = len(batch) // 2
-        return np.concatenate([again(slice(None, middle)), again(slice(middle, None))])
+        return np.concatenate([self._run(forward, batch[:middle]), self._run(forward, batch[middle:])])
 
     def token_vectors(self, ids: Sequence[Sequence[int]], forward: Callable[[], Any]) -> list[Vectors]:
         """The vectors of each text's tokens, without those of the padding behind them."""

@@ -33,9 +33,7 @@ class OpenCLIP(TorchBackbone):
         open_clip = _library(self.name)
         quietly(require("transformers", f"The model {self.name}", "openclip"))
         try:
-            network = open_clip.create_model(
-                self._model, self._pretrained, require_pretrained=True, **self._base_configuration()
-            )
+            network = open_clip.create_model(self._model, self._pretrained, require_pretrained=True, **self._base_configuration())
             tokenizer = open_clip.get_tokenizer(self._model)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             raise InputError(f"{self.name}: open_clip cannot load it ({str(error).splitlines()[0]}).") from None
@@ -47,7 +45,7 @@ class OpenCLIP(TorchBackbone):
         return Loaded(network, tokenizer, _dim(network), tokenizer.context_length, transform)
 
     def _base_configuration(self) -> dict[str, Any]:
-        """The text tower's configuration with the model that it names by a hub's name looked up here: only its shape is needed."""
+        """The text tower's configuration, with the base model that it names looked up here: only its shape is needed."""
         if not self._model.startswith("local-dir:"):
             return {}
         folder = Path(self._model.removeprefix("local-dir:"))
@@ -123,8 +121,8 @@ def load(name: ModelName, setting: Setting) -> OpenCLIP:
     architecture, slash, pretrained = model.partition("/")
     if not slash:
         raise InputError(
-            f"{name.full!r}: name the architecture and its weights, as in openclip:ViT-B-32/laion2b_s34b_b79k, or a model on the hub, as"
-            " in openclip:hf-hub:laion/CLIP-ViT-B-32-xlm-roberta-base-laion5B-s13B-b90k."
+            f"{name.full!r}: name the architecture and its weights, as in openclip:ViT-B-32/laion2b_s34b_b79k, or a model on the"
+            " hub, as in openclip:hf-hub:laion/CLIP-ViT-B-32-xlm-roberta-base-laion5B-s13B-b90k."
         )
     return OpenCLIP(name, architecture, *_weights(name.full, architecture, pretrained, setting), setting)
 

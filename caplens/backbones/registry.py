@@ -23,8 +23,8 @@ def load_backbone(
 ) -> Backbone:
     """The model called `name`: its files are looked up now, its weights loaded when first used.
 
-    `device` is auto, cpu, cuda, cuda:1, mps; `dtype` fp32, bf16 or fp16. With `offline` nothing is downloaded. Code that comes with
-    a model is run only with `trust_remote_code`.
+    `device` is auto, cpu, cuda, cuda:1, mps; `dtype` fp32, bf16 or fp16. With `offline` nothing is downloaded. Code that comes
+    with a model is run only with `trust_remote_code`.
     """
     parsed = ModelName.parse(name, FAMILIES)
     if dtype not in DTYPES:
@@ -36,9 +36,7 @@ def load_backbone(
         backbone = load(
             parsed,
             setting,
-            lambda other: load_backbone(
-                other, device=device, dtype=dtype, offline=offline, trust_remote_code=trust_remote_code
-            ),
+            lambda other: load_backbone(other, device=device, dtype=dtype, offline=offline, trust_remote_code=trust_remote_code),
         )
     else:
         backbone = load(parsed, setting)

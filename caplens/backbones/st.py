@@ -1,4 +1,4 @@
-"""`st:` models of sentence-transformers that share a space with images: a text model and its image twin, or a CLIP that is both."""
+"""`st:` models of sentence-transformers that share a space with images: a text model and its image twin, or a CLIP for both."""
 
 import json
 from collections.abc import Callable, Sequence

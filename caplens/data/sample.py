@@ -9,7 +9,15 @@ from PIL.Image import Image
 
 from caplens.data.languages import base_language
 
-Picture = str | PathLike[str] | bytes | Image
+
+@dataclass(frozen=True, slots=True)
+class NoPicture:
+    """Stands where a picture should be that may not be opened."""
+
+    reason: str
+
+
+Picture = str | PathLike[str] | bytes | Image | NoPicture
 
 
 @dataclass(frozen=True, slots=True)

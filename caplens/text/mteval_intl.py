@@ -11,7 +11,9 @@ class MtevalIntlTokenizer(Tokenizer):
 
     def __init__(self, lang: str = "en") -> None:
         super().__init__(lang)
-        self._tokenize = require("sacrebleu.tokenizers.tokenizer_intl", f"The tokenizer {self.name!r}", "sacrebleu").TokenizerV14International()
+        self._tokenize = require(
+            "sacrebleu.tokenizers.tokenizer_intl", f"The tokenizer {self.name!r}", "sacrebleu"
+        ).TokenizerV14International()
 
     def __call__(self, text: str) -> list[str]:
         return str(self._tokenize(fold(text, self.lang))).split()

@@ -25,7 +25,9 @@ def models(tmp_path_factory):
     folder = tiny_models.clip(root / "transformers")
     CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=24)).save_pretrained(folder)
     state = open_clip.create_model(f"local-dir:{native}").state_dict()
-    state["visual.proj"] = state["visual.proj"] + 0.1 * torch.randn(state["visual.proj"].shape, generator=torch.Generator().manual_seed(0))
+    state["visual.proj"] = state["visual.proj"] + 0.1 * torch.randn(
+        state["visual.proj"].shape, generator=torch.Generator().manual_seed(0)
+    )
     return native, folder, state
 
 

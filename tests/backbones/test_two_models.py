@@ -62,7 +62,7 @@ def test_the_image_tower_of_mclip_is_told_by_its_name(mclip_folder, clip_folder,
 
 def test_towers_that_do_not_fit_are_an_error(tmp_path, clip_folder):
     folder = tiny_models.mclip(tmp_path / "XLM-Roberta-Large-Vit-B-32", dim=17)
-    with pytest.raises(InputError, match="17 dimensions and the image tower .* has 24"):
+    with pytest.raises(InputError, match=r"17 dimensions and the image tower .* has 24"):
         load_backbone(f"mclip:{folder},image=hf:{clip_folder}", device="cpu").encode_texts(["a dog"])
 
 

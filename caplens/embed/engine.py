@@ -1,0 +1,284 @@
+"""The engine: unique images and texts become vectors, each encoded once and kept in the store.
+
+Images are opened and resized by a pool of threads while the model runs, and the next batches are always ready: neither waits
+for the other. Texts are sorted by length, so that a batch holds little padding. A batch is stored as soon as it is encoded, so
+that a killed run loses no more than the batch in flight.
+"""
+
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, repeat
+from os import PathLike
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL.Image import DecompressionBombWarning
+
+from caplens.backbones.base import Backbone, Pixels, Tokens, Vectors, normalized
+from caplens.backbones.registry import load_backbone
+from caplens.data.sample import Picture
+from caplens.embed.pictures import UnreadableError, content_key, decode, name_of, picture_key, read
+from caplens.embed.store import Flags, Store, default_store
+from caplens.errors import InputError
+from caplens.progress import track
+from caplens.text.sentences import split_sentences
+
+T = TypeVar("T")
+LongTexts = Literal["cut", "split"]
+
+_IMAGES_ON_CPU, _TEXTS_ON_CPU = 32, 64
+_IMAGES_ON_GPU, _TEXTS_ON_GPU = 256, 512
+_READY = 3
+"""Batches of images that wait for the model."""
+_TOKENIZED_AT_ONCE = 4096
+_MOST_WORKERS = 32
+
+
+class Text(NamedTuple):
+    """A caption and the prompt that goes before it, or before each of its sentences."""
+
+    caption: str
+    prompt: str = ""
+
+    @property
+    def whole(self) -> str:
+        return self.prompt + self.caption
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The vectors of several items: that of item i is `vectors[index[i]]`, or none where the index is -1."""
+
+    vectors: Vectors
+    index: NDArray[np.int64]
+    cut: Flags
+    """Items that are texts longer than the model takes."""
+    problems: dict[int, str]
+    """Item -> why it has no vector."""
+
+
+class Engine:
+    """Encodes with one model, through one store.
+
+    `long` says what happens to a text that is longer than the model takes: `cut` keeps its beginning, `split` takes the mean over
+    its sentences.
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        store: Store | None = None,
+        *,
+        batch_size: int | None = None,
+        workers: int | None = None,
+        long: LongTexts = "cut",
+    ) -> None:
+        if long not in ("cut", "split"):
+            raise InputError(f"long texts can be 'cut' or 'split', not {long!r}.")
+        for what, number in (("a batch", batch_size), ("the pool of workers", workers)):
+            if number is not None and number < 1:
+                raise InputError(f"{what} cannot have the size {number}; it is at least 1.")
+        self.backbone, self.long = backbone, long
+        self._store = store or Store.temporary()
+        self._shelf = self._store.shelf(backbone.name, backbone.fingerprint)
+        self._batch_size = batch_size
+        self._workers = workers or min(os.cpu_count() or 1, _MOST_WORKERS)
+        self._keys: dict[str, bytes] = {}
+        """Path -> key, so that a file is read once however often it is scored."""
+        self._unreadable: dict[str | bytes, str] = {}
+        """Path or key -> why there is no vector."""
+
+    def prepare(self, pictures: Sequence[Picture], texts: Iterable[Text]) -> None:
+        """Encode what the store lacks. Many at once are faster than few: batches are fuller, and texts better sorted."""
+        images = _by_key(self._picture_keys(pictures), pictures)
+        self._encode_images(_without(images, self._shelf.known(list(images))))
+        wanted = {text_key(text.whole): text.whole for text in texts}
+        self._encode_texts(_without(wanted, self._shelf.known(list(wanted))))
+
+    def images(self, pictures: Sequence[Picture]) -> Embedded:
+        keys = self._picture_keys(pictures)
+        vectors, place, _ = self._look_up(_by_key(keys, pictures), self._encode_images)
+        index = np.array([-1 if key is None else place.get(key, -1) for key in keys], dtype=np.int64)
+        problems = {row: self._why(pictures[row], keys[row]) for row in np.flatnonzero(index < 0).tolist()}
+        return Embedded(vectors, index, np.zeros(len(index), dtype=bool), problems)
+
+    def texts(self, texts: Sequence[Text]) -> Embedded:
+        wanted = {text_key(text.whole): text for text in texts}
+        vectors, place, cut = self._look_up({key: text.whole for key, text in wanted.items()}, self._encode_texts)
+        if self.long == "split" and cut.any():
+            self._average_sentences([(place[key], text) for key, text in wanted.items() if cut[place[key]]], vectors, cut)
+        index = np.array([place[text_key(text.whole)] for text in texts], dtype=np.int64)
+        return Embedded(vectors, index, cut[index], {})
+
+    def _average_sentences(self, long: list[tuple[int, Text]], vectors: Vectors, cut: Flags) -> None:
+        """The mean over its sentences in place of each long text's vector; a sentence too long in itself is still cut."""
+        parts = {row: [text.prompt + part for part in split_sentences(text.caption)] for row, text in long}
+        wanted = {text_key(part): part for some in parts.values() for part in some}
+        found, place, shortened = self._look_up(wanted, self._encode_texts)
+        for row, some in parts.items():
+            rows = [place[text_key(part)] for part in some]
+            vectors[row], cut[row] = normalized(found[rows].mean(axis=0)), shortened[rows].any()
+
+    def _look_up(
+        self, wanted: dict[bytes, T], encode: Callable[[dict[bytes, T]], None]
+    ) -> tuple[Vectors, dict[bytes, int], Flags]:
+        """Vectors of keys from the store, after encoding those that it lacks, and where each key's is."""
+        keys = list(wanted)
+        found = self._shelf.get(keys)
+        lacking = {key: wanted[key] for key, present in zip(keys, found.present, strict=True) if not present}
+        if lacking:
+            encode(lacking)
+            found = self._shelf.get(keys)
+        return found.vectors, {key: row for row, key in enumerate(keys) if found.present[row]}, found.cut
+
+    def _picture_keys(self, pictures: Sequence[Picture]) -> list[bytes | None]:
+        """What stands for each picture in the store; None for those that cannot be read."""
+        new = {str(picture): picture for picture in pictures if _has_path(picture)}
+        new = {path: picture for path, picture in new.items() if path not in self._keys and path not in self._unreadable}
+        with ThreadPoolExecutor(self._workers) as pool:
+            for path, found in zip(new, track(pool.map(_key, new.values()), "reading images", len(new)), strict=True):
+                if isinstance(found, UnreadableError):
+                    self._unreadable[path] = str(found)
+                else:
+                    self._keys[path] = found
+        return [self._keys.get(str(picture)) if _has_path(picture) else self._key_in_memory(picture) for picture in pictures]
+
+    def _key_in_memory(self, picture: Picture) -> bytes | None:
+        found = _key(picture)
+        return None if isinstance(found, UnreadableError) else found
+
+    def _why(self, picture: Picture, key: bytes | None) -> str:
+        if key is not None:
+            return self._unreadable[key]
+        return self._unreadable[str(picture)] if _has_path(picture) else str(_key(picture))
+
+    def _encode_images(self, wanted: dict[bytes, Picture]) -> None:
+        wanted = _without(wanted, self._unreadable)
+        if not wanted:
+            return
+        size = self._batch_size or (_IMAGES_ON_CPU if self.backbone.device == "cpu" else _IMAGES_ON_GPU)
+        side = self.backbone.smallest_side
+
+        def pixels(key: bytes, picture: Picture) -> Pixels | None:
+            try:
+                data = read(picture)
+                if picture_key(data) != key:
+                    raise UnreadableError(f"{name_of(picture)} changed while it was read")
+                return self.backbone.pixels(decode(data, name_of(picture), side))
+            except UnreadableError as error:
+                self._unreadable[key] = str(error)
+                return None
+
+        def batches() -> Iterator[tuple[list[bytes], Any, int]]:
+            with ThreadPoolExecutor(self._workers) as pool:
+                opened = _in_order(pool, (partial(pixels, *item) for item in wanted.items()), _READY * size)
+                pairs = zip(wanted, opened, strict=True)
+                while portion := list(islice(pairs, size)):
+                    good = [(key, found) for key, found in portion if found is not None]
+                    yield (
+                        [key for key, _ in good],
+                        self.backbone.stack([found for _, found in good]) if good else None,
+                        len(portion),
+                    )
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DecompressionBombWarning)
+            for keys, stacked, _ in track(_ahead(batches()), "encoding images", len(wanted), size=lambda batch: batch[2]):
+                if keys:
+                    self._shelf.put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
+
+    def _encode_texts(self, wanted: dict[bytes, str]) -> None:
+        if not wanted:
+            return
+        keys, tokens = list(wanted), self._tokenized(list(wanted.values()))
+        # The longest come first: if they fit in memory, all do.
+        order = sorted(range(len(keys)), key=lambda number: -len(tokens[number].ids))
+        size = self._batch_size or (_TEXTS_ON_CPU if self.backbone.device == "cpu" else _TEXTS_ON_GPU)
+        batches = [order[start : start + size] for start in range(0, len(order), size)]
+        for batch in track(batches, "encoding texts", len(keys), size=len):
+            vectors = self.backbone.encode_ids([tokens[number].ids for number in batch])
+            self._shelf.put([keys[number] for number in batch], vectors, [tokens[number].cut for number in batch])
+
+    def _tokenized(self, texts: list[str]) -> list[Tokens]:
+        made: list[Tokens] = []
+        for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
+            made += self.backbone.tokenize(texts[start : start + _TOKENIZED_AT_ONCE])
+        return made
+
+
+def open_engine(
+    model: str,
+    *,
+    store: Store | str | PathLike[str] | None = None,
+    keep: bool = True,
+    device: str = "auto",
+    dtype: str = "fp32",
+    batch_size: int | None = None,
+    workers: int | None = None,
+    long: LongTexts = "cut",
+    offline: bool = False,
+    trust_remote_code: bool = False,
+) -> Engine:
+    """An engine for the model of this name. Vectors are kept in `store`, or the user's cache, unless `keep` is false."""
+    backbone = load_backbone(model, device=device, dtype=dtype, offline=offline, trust_remote_code=trust_remote_code)
+    if not keep:
+        place = None
+    elif store is None:
+        place = default_store()
+    else:
+        place = store if isinstance(store, Store) else Store(store)
+    return Engine(backbone, place, batch_size=batch_size, workers=workers, long=long)
+
+
+def text_key(text: str) -> bytes:
+    return content_key(b"t", text.encode("utf-8", "surrogatepass"))
+
+
+def _key(picture: Picture) -> bytes | UnreadableError:
+    try:
+        return picture_key(read(picture))
+    except UnreadableError as error:
+        return error
+
+
+def _has_path(picture: Picture) -> bool:
+    return isinstance(picture, str | PathLike)
+
+
+def _by_key(keys: Sequence[bytes | None], pictures: Sequence[Picture]) -> dict[bytes, Picture]:
+    return {key: picture for key, picture in zip(keys, pictures, strict=True) if key is not None}
+
+
+def _without(wanted: dict[bytes, T], others: Iterable[object]) -> dict[bytes, T]:
+    left = set(others)
+    return {key: item for key, item in wanted.items() if key not in left}
+
+
+def _in_order(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Iterator[T]:
+    """The results of tasks in their order, with up to `depth` of them begun and not yet taken."""
+    running: deque[Future[T]] = deque()
+    for task in tasks:
+        running.append(pool.submit(task))
+        if len(running) >= depth:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
+
+
+def _ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items, made by a thread of its own while earlier ones are used."""
+    end: Any = object()
+    pool = ThreadPoolExecutor(1)
+    try:
+        for item in _in_order(pool, repeat(partial(next, items, end)), _READY):
+            if item is end:
+                return
+            yield item
+    finally:
+        pool.shutdown(cancel_futures=True)

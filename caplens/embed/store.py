@@ -1,0 +1,219 @@
+"""Vectors on disk, by content: one SQLite file for each model, a row for each image or text.
+
+SQLite's write-ahead log makes every batch that was written survive `kill -9`, and lets several processes share a file. Each row
+carries a checksum; a row, or a whole file, that is damaged counts as missing and is made again.
+"""
+
+import shutil
+import sqlite3
+import tempfile
+import time
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.backbones.base import Vectors
+from caplens.data.cache import cache_folder
+from caplens.errors import CaplensError, InputError
+from caplens.progress import note, track
+
+T = TypeVar("T")
+Flags = NDArray[np.bool_]
+
+_SUFFIX = ".vectors"
+_PATIENCE = 60
+"""Seconds to wait for another process that is writing."""
+_ASKED_AT_ONCE = 500
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS vectors (
+        key BLOB PRIMARY KEY, vector BLOB NOT NULL, cut INTEGER NOT NULL, checksum INTEGER NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS about (model TEXT NOT NULL, fingerprint TEXT NOT NULL, used REAL NOT NULL);
+"""
+
+
+class Found(NamedTuple):
+    """What a shelf has of the keys asked for, in their order; vectors are zero where `present` is false."""
+
+    vectors: Vectors
+    present: Flags
+    cut: Flags
+    """Texts that were longer than the model takes."""
+
+
+class Shelf:
+    """The vectors of one model. Used from one thread at a time."""
+
+    def __init__(self, path: Path, model: str, fingerprint: str) -> None:
+        self.path, self._model, self._fingerprint = path, model, fingerprint
+        self._connection: sqlite3.Connection | None = None
+
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Which of the keys there are, without looking at their vectors."""
+
+        def question(connection: sqlite3.Connection) -> set[bytes]:
+            return {key for key, *_ in _select(connection, "key", keys)}
+
+        return self._ask(question)
+
+    def get(self, keys: Sequence[bytes]) -> Found:
+        """The vectors of distinct keys."""
+
+        def question(connection: sqlite3.Connection) -> list[tuple[bytes, bytes, int]]:
+            rows = _select(connection, "key, vector, cut, checksum", keys)
+            return [(key, vector, cut) for key, vector, cut, checksum in rows if _checksum(key, vector, cut) == checksum]
+
+        rows = self._ask(question)
+        place = {key: number for number, key in enumerate(keys)}
+        numbers = np.fromiter((place[key] for key, _, _ in rows), dtype=np.int64, count=len(rows))
+        present, cut = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=bool)
+        vectors = np.zeros((len(keys), len(rows[0][1]) // 4 if rows else 0), dtype=np.float32)
+        if rows:
+            present[numbers] = True
+            cut[numbers] = [flag for _, _, flag in rows]
+            vectors[numbers] = np.frombuffer(b"".join([vector for _, vector, _ in rows]), dtype="<f4").reshape(len(rows), -1)
+        return Found(vectors, present, cut)
+
+    def put(self, keys: Sequence[bytes], vectors: Vectors, cut: Sequence[bool]) -> None:
+        """Keep vectors; they are safe when this returns."""
+        rows = []
+        for key, vector, flag in zip(keys, vectors.astype("<f4", copy=False), cut, strict=True):
+            data = vector.tobytes()
+            rows.append((key, data, int(flag), _checksum(key, data, flag)))
+
+        def question(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+
+        self._ask(question)
+
+    def verify(self) -> tuple[int, int]:
+        """How many vectors there are, and how many of them were damaged and have been removed."""
+
+        def question(connection: sqlite3.Connection) -> tuple[int, int]:
+            (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+            rows = connection.execute("SELECT key, vector, cut, checksum FROM vectors")
+            damaged = [
+                (key,)
+                for key, vector, cut, checksum in track(rows, f"checking {self._model}", count)
+                if _checksum(key, vector, cut) != checksum
+            ]
+            with connection:
+                connection.executemany("DELETE FROM vectors WHERE key = ?", damaged)
+            return count, len(damaged)
+
+        return self._ask(question)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        """The answer of the file. One that turns out to be damaged is replaced by an empty one, and asked again."""
+        damaged = False
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = self._open()
+                return question(self._connection)
+            except sqlite3.DatabaseError as error:
+                if damaged or error.sqlite_errorcode not in _DAMAGED:
+                    raise CaplensError(
+                        f"{self.path}: the store of vectors cannot be used ({error}). Make room, or choose another place with"
+                        " --store."
+                    ) from None
+                damaged = True
+            note(f"{self.path}: the store of vectors is damaged; it begins anew")
+            self.close()
+            remove(self.path)
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+        # A page should hold several vectors.
+        connection.execute("PRAGMA page_size = 16384")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.executescript(_TABLES)
+        with connection:
+            connection.execute("DELETE FROM about")
+            connection.execute("INSERT INTO about VALUES (?, ?, ?)", (self._model, self._fingerprint, time.time()))
+        return connection
+
+
+def _select(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> Iterator[Any]:
+    for start in range(0, len(keys), _ASKED_AT_ONCE):
+        some = keys[start : start + _ASKED_AT_ONCE]
+        yield from connection.execute(f"SELECT {columns} FROM vectors WHERE key IN ({','.join('?' * len(some))})", some)
+
+
+def _checksum(key: bytes, vector: bytes, cut: int) -> int:
+    return zlib.crc32(vector, zlib.crc32(key, int(cut)))
+
+
+def remove(path: Path) -> None:
+    """A file of vectors and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+class ShelfInfo(NamedTuple):
+    model: str
+    fingerprint: str
+    vectors: int
+    bytes: int
+    used: float
+    """When it was last opened, in seconds since 1970."""
+    path: Path
+
+
+class Store:
+    """A folder with a file of vectors for each model."""
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self.folder = Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{folder}: vectors cannot be stored there ({error.strerror}). Choose another place with --store, or keep none"
+                " with --no-store."
+            ) from None
+
+    @classmethod
+    def temporary(cls) -> "Store":
+        """One that is gone with the process."""
+        store = cls(tempfile.mkdtemp(prefix="caplens-"))
+        weakref.finalize(store, shutil.rmtree, store.folder, ignore_errors=True)
+        return store
+
+    def shelf(self, model: str, fingerprint: str) -> Shelf:
+        return Shelf(self.folder / f"{fingerprint[:32]}{_SUFFIX}", model, fingerprint)
+
+    def models(self) -> list[ShelfInfo]:
+        """What is kept, last used first."""
+        found = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}")]
+        return sorted(found, key=lambda about: -about.used)
+
+    def _about(self, path: Path) -> ShelfInfo:
+        size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
+        try:
+            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as connection:
+                model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
+                (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+        except (sqlite3.DatabaseError, TypeError):
+            return ShelfInfo("(damaged)", path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path)
+        return ShelfInfo(model, fingerprint, count, size, used, path)
+
+
+def default_store() -> Store:
+    """The one in the user's cache."""
+    return Store(cache_folder() / "vectors")

@@ -1,0 +1,118 @@
+"""The store: what was written is there, whoever wrote it and whatever happened to the file since."""
+
+import multiprocessing
+import sqlite3
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from caplens.embed import Store
+from caplens.errors import CaplensError, InputError
+
+
+def vectors_of(count: int, dim: int = 5, seed: int = 0):
+    return np.random.default_rng(seed).normal(size=(count, dim)).astype(np.float32)
+
+
+def keys_of(count: int, start: int = 0) -> list[bytes]:
+    return [b"t%016d" % number for number in range(start, start + count)]
+
+
+@given(st.permutations(range(12)), st.integers(0, 12))
+@settings(max_examples=20, deadline=None)
+def test_what_was_put_comes_back_in_the_order_asked_for(order, stored):
+    store = Store.temporary()
+    shelf = store.shelf("m", "f" * 64)
+    keys, vectors = keys_of(12), vectors_of(12)
+    shelf.put(keys[:stored], vectors[:stored], [number % 3 == 0 for number in range(stored)])
+    found = shelf.get([keys[number] for number in order])
+    for row, number in enumerate(order):
+        assert found.present[row] == (number < stored)
+        if number < stored:
+            np.testing.assert_array_equal(found.vectors[row], vectors[number])
+            assert found.cut[row] == (number % 3 == 0)
+    assert shelf.known(keys) == set(keys[:stored])
+    shelf.close()
+
+
+def test_vectors_outlive_the_process_and_do_not_mix_between_models(tmp_path):
+    Store(tmp_path).shelf("a", "1" * 64).put(keys_of(3), vectors_of(3), [False] * 3)
+    assert Store(tmp_path).shelf("a", "1" * 64).get(keys_of(4)).present.tolist() == [True, True, True, False]
+    assert not Store(tmp_path).shelf("b", "2" * 64).get(keys_of(3)).present.any()
+    about = {info.model: info for info in Store(tmp_path).models()}
+    assert about["a"].vectors == 3
+    assert about["b"].vectors == 0
+    assert about["a"].bytes > 0
+
+
+def test_a_damaged_vector_counts_as_missing_and_is_removed_by_verify(tmp_path):
+    shelf = Store(tmp_path).shelf("m", "1" * 64)
+    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
+    with sqlite3.connect(shelf.path) as connection:
+        (vector,) = connection.execute("SELECT vector FROM vectors WHERE key = ?", (keys_of(3)[1],)).fetchone()
+        flipped = bytes([vector[0] ^ 1]) + vector[1:]
+        connection.execute("UPDATE vectors SET vector = ? WHERE key = ?", (flipped, keys_of(3)[1]))
+    assert shelf.get(keys_of(3)).present.tolist() == [True, False, True]
+    assert shelf.verify() == (3, 1)
+    assert shelf.verify() == (2, 0)
+
+
+@pytest.mark.parametrize("damage", [b"this is no database" * 100, b""])
+def test_a_damaged_file_begins_anew(tmp_path, damage):
+    shelf = Store(tmp_path).shelf("m", "1" * 64)
+    shelf.put(keys_of(300), vectors_of(300), [False] * 300)
+    shelf.close()
+    shelf.path.write_bytes(damage)
+    assert not shelf.get(keys_of(3)).present.any()
+    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
+    assert shelf.get(keys_of(3)).present.all()
+
+
+def test_a_file_damaged_in_the_middle_begins_anew(tmp_path):
+    shelf = Store(tmp_path).shelf("m", "1" * 64)
+    shelf.put(keys_of(3000), vectors_of(3000), [False] * 3000)
+    shelf.close()
+    data = bytearray(shelf.path.read_bytes())
+    data[20_000:-100] = bytes(len(data) - 20_100)
+    shelf.path.write_bytes(data)
+    assert not shelf.get(keys_of(3000)).present.all()
+    shelf.put(keys_of(3000), vectors_of(3000), [False] * 3000)
+    np.testing.assert_array_equal(shelf.get(keys_of(3000)).vectors, vectors_of(3000))
+
+
+def _write(folder, number):
+    shelf = Store(folder).shelf("m", "1" * 64)
+    for start in range(0, 200, 20):
+        shelf.put(keys_of(20, 1000 * number + start), vectors_of(20, seed=number), [False] * 20)
+        shelf.put(keys_of(20), vectors_of(20), [False] * 20)
+
+
+def test_several_processes_share_a_store(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_write, args=(tmp_path, number)) for number in range(1, 5)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    shelf = Store(tmp_path).shelf("m", "1" * 64)
+    for number in range(1, 5):
+        assert shelf.get(keys_of(200, 1000 * number)).present.all()
+    np.testing.assert_array_equal(shelf.get(keys_of(20)).vectors, vectors_of(20))
+
+
+def test_a_place_that_cannot_be_written_is_explained(tmp_path):
+    (tmp_path / "file").write_text("", encoding="ascii")
+    with pytest.raises(InputError, match="vectors cannot be stored there"):
+        Store(tmp_path / "file" / "store")
+
+
+def test_a_full_disk_is_explained_and_loses_nothing(tmp_path):
+    shelf = Store(tmp_path).shelf("m", "1" * 64)
+    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
+    shelf._connection.execute("PRAGMA max_page_count = 6")
+    with pytest.raises(CaplensError, match=r"the store of vectors cannot be used .*full"):
+        shelf.put(keys_of(5000, 10), vectors_of(5000), [False] * 5000)
+    assert shelf.get(keys_of(3)).present.all()
