@@ -7,28 +7,34 @@ from typing import Any
 
 import numpy as np
 
+from caplens.backbones import Backbone
 from caplens.bench import BenchResults, Comparison, compare_systems, evaluate, get_benchmark, pair
 from caplens.data import References, Sample, SampleFile, read_references, with_images
 from caplens.data.files import Place
 from caplens.data.languages import base_language
 from caplens.data.rows import sample_from_row
+from caplens.embed import Engine, open_engine
 from caplens.errors import InputError
 from caplens.metrics import DEFAULT_METRICS, Metric, Results, get_metric
 from caplens.metrics.document_frequency import DocumentFrequency
+from caplens.metrics.embedding import Prompt
 from caplens.metrics.scoring import run
 from caplens.stats import bootstrap_pooled, get_correction, interval
 
 Captions = Iterable[Sample | Mapping[str, Any]] | str | PathLike[str]
 GivenReferences = References | Mapping[str, Sequence[str] | str] | str | PathLike[str] | None
 Names = Sequence[str | Metric] | str
+Model = str | Backbone | Engine | None
 
 
 def score(
     samples: Captions,
-    metrics: Names = DEFAULT_METRICS,
+    metrics: Names | None = None,
     *,
     references: GivenReferences = None,
     images: str | PathLike[str] | None = None,
+    model: Model = None,
+    prompt: Prompt | None = None,
     lang: str | None = None,
     tokenizer: str | None = None,
     df: str | PathLike[str] | None = None,
@@ -39,12 +45,13 @@ def score(
     """Score captions.
 
     `samples` is a file or any samples (or rows as in a file); `references` a file or id -> texts; `lang` the language of samples
-    that name none; `df` a file to take CIDEr's document frequencies from. Corpus scores get confidence intervals by bootstrap
-    over images, unless `resamples` is 0.
+    that name none; `df` a file to take CIDEr's document frequencies from. `images` is the folder of the images, `model` the name
+    of what encodes them (or an `Engine`, for other choices), `prompt` what goes before captions. Corpus scores get confidence
+    intervals by bootstrap over images, unless `resamples` is 0.
     """
-    chosen = _metrics(metrics, tokenizer, lang, df)
-    joined = _samples(samples, _references(references), lang)
-    results = run(joined if images is None else with_images(joined, images), chosen, strict=strict)
+    chosen = _metrics(metrics, tokenizer, lang, df, model, prompt)
+    joined = _samples(samples, _references(references), lang, images)
+    results = run(joined, chosen, strict=strict)
     if resamples:
         for name, found in results.metrics.items():
             if found.corpus_is_pooled:
@@ -57,9 +64,12 @@ def score(
 
 def compare(
     systems: Mapping[str, Captions],
-    metrics: Names = DEFAULT_METRICS,
+    metrics: Names | None = None,
     *,
     references: GivenReferences = None,
+    images: str | PathLike[str] | None = None,
+    model: Model = None,
+    prompt: Prompt | None = None,
     lang: str | None = None,
     tokenizer: str | None = None,
     df: str | PathLike[str] | None = None,
@@ -69,12 +79,13 @@ def compare(
 ) -> Comparison:
     """Score several systems on the images that all of them have captions about, and test their differences."""
     get_correction(correction)
-    chosen = _metrics(metrics, tokenizer, lang, df)
+    chosen = _metrics(metrics, tokenizer, lang, df, model, prompt)
     known = _references(references)
     requires = frozenset(need for metric in chosen for need in metric.requires)
-    paired, pairing = pair({name: _samples(captions, known, lang) for name, captions in systems.items()}, requires)
-    comparison = compare_systems({name: run(samples, chosen) for name, samples in paired.items()}, resamples, seed, correction)
-    comparison.failed = pairing.failed
+    paired, pairing = pair({name: _samples(captions, known, lang, images) for name, captions in systems.items()}, requires)
+    results = {name: run(samples, chosen) for name, samples in paired.items()}
+    comparison = compare_systems(results, resamples, seed, correction)
+    comparison.failed = pairing.failed + len({row for result in results.values() for row in result.problems})
     comparison.warnings += pairing.warnings()
     return comparison
 
@@ -82,22 +93,37 @@ def compare(
 def bench(
     name: str,
     data: str | PathLike[str],
-    metrics: Names = DEFAULT_METRICS,
+    metrics: Names | None = None,
     *,
+    images: str | PathLike[str] | None = None,
+    model: Model = None,
+    prompt: Prompt | None = None,
     protocol: str | None = None,
     tokenizer: str | None = None,
     resamples: int = 1000,
     seed: int = 0,
 ) -> BenchResults:
-    """How well metrics agree with the people of a benchmark whose files are in the folder `data`."""
-    return evaluate(get_benchmark(name), data, _metrics(metrics, tokenizer, None, None), protocol, resamples, seed)
+    """How well metrics agree with the people of a benchmark whose files are in the folder `data`, and images in `images`."""
+    chosen = _metrics(metrics, tokenizer, None, None, model, prompt)
+    return evaluate(get_benchmark(name), data, chosen, protocol, resamples, seed, images)
 
 
-def _metrics(names: Names, tokenizer: str | None, lang: str | None, df: str | PathLike[str] | None) -> list[Metric]:
+def _metrics(
+    names: Names | None,
+    tokenizer: str | None,
+    lang: str | None,
+    df: str | PathLike[str] | None,
+    model: Model,
+    prompt: Prompt | None,
+) -> list[Metric]:
+    """Without names: with a model CLIPScore, else what the COCO evaluation computes."""
     base_language(lang or "en")
-    frequency = None if df is None else DocumentFrequency.load(df, tokenizer, lang)
+    if names is None:
+        names = DEFAULT_METRICS if model is None else ["clipscore"]
     unique = dict.fromkeys([names] if isinstance(names, str) else names)
-    return [get_metric(name, tokenizer, lang, frequency) if isinstance(name, str) else name for name in unique]
+    frequency = None if df is None else DocumentFrequency.load(df, tokenizer, lang)
+    engine = open_engine(model) if isinstance(model, str) else Engine(model) if isinstance(model, Backbone) else model
+    return [get_metric(name, tokenizer, lang, frequency, engine, prompt) if isinstance(name, str) else name for name in unique]
 
 
 def _references(given: GivenReferences) -> References | None:
@@ -106,9 +132,12 @@ def _references(given: GivenReferences) -> References | None:
     return read_references(given) if isinstance(given, str | PathLike) else References.of(given)
 
 
-def _samples(captions: Captions, references: References | None, lang: str | None) -> Iterable[Sample]:
+def _samples(
+    captions: Captions, references: References | None, lang: str | None, images: str | PathLike[str] | None
+) -> Iterable[Sample]:
     samples = SampleFile(captions) if isinstance(captions, str | PathLike) else _checked(captions)
-    return samples if references is None else references.joined(samples, lang)
+    joined = samples if references is None else references.joined(samples, lang)
+    return joined if images is None else with_images(joined, images)
 
 
 def _checked(captions: Iterable[Sample | Mapping[str, Any]]) -> Iterator[Sample]:

@@ -1,7 +1,7 @@
 """What a benchmark of human ratings is, and how a metric is held against it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from os import PathLike
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from caplens.data.reading import with_images
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
@@ -55,8 +56,19 @@ class Benchmark(ABC):
     coefficients: ClassVar[tuple[str, ...]]
     published: ClassVar[Published]
 
+    image_folders: ClassVar[tuple[str, ...]] = ("images",)
+    """Where the data set keeps its images."""
+
     @abstractmethod
     def load(self, data: Path, protocol: str) -> Judgements: ...
+
+    def image_folder(self, data: Path) -> Path:
+        found = next((data / name for name in self.image_folders if (data / name).is_dir()), None)
+        if found is None:
+            raise InputError(
+                f"{data}: there is no folder of images ({' or '.join(self.image_folders)}); give it with --images FOLDER."
+            )
+        return found
 
 
 class Estimate(NamedTuple):
@@ -119,15 +131,22 @@ def evaluate(
     protocol: str | None = None,
     resamples: int = 1000,
     seed: int = 0,
+    images: str | PathLike[str] | None = None,
 ) -> BenchResults:
-    """Score the benchmark's captions and correlate with people, with intervals by bootstrap over images."""
+    """Score the benchmark's captions and correlate with people, with intervals by bootstrap over images.
+
+    `images` is the folder of the images, where it is not one of those that the data set itself brings.
+    """
     protocol = protocol or next(iter(benchmark.protocols))
     if protocol not in benchmark.protocols:
         raise InputError(f"{benchmark.name} has no protocol {protocol!r}; choose from: {', '.join(benchmark.protocols)}.")
     if not Path(data).is_dir():
         raise InputError(f"{data}: there is no such folder; give the folder of the data set with --data.")
     judgements = benchmark.load(Path(data), protocol)
-    scores = run(track(judgements.samples, f"scoring {benchmark.name}", len(judgements.samples)), metrics)
+    samples: Iterable[Sample] = judgements.samples
+    if any("image" in metric.requires for metric in metrics):
+        samples = with_images(samples, images or benchmark.image_folder(Path(data)))
+    scores = run(track(samples, f"scoring {benchmark.name}", len(judgements.samples)), metrics)
     scored = ~np.any([np.isnan(found.values) for found in scores.metrics.values()], axis=0)
     human = judgements.human[scored]
     warnings = [*judgements.warnings, *scores.warnings]

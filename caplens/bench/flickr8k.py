@@ -7,6 +7,8 @@ from caplens.data.files import Place
 from caplens.errors import InputError
 
 WHERE = "They come with the Flickr8k text archive (Flickr8k_text.zip) from the authors of the data set."
+IMAGE_FOLDERS = ("Flicker8k_Dataset", "Flickr8k_Dataset", "images")
+"""The authors' archive has the first name."""
 _CAPTIONS = ("Flickr8k.token.txt", "captions/en.tsv")
 
 

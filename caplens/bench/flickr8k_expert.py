@@ -11,7 +11,7 @@ import numpy as np
 
 from caplens.bench.base import Benchmark, Judgements, Published
 from caplens.bench.files import find_file, read_fields
-from caplens.bench.flickr8k import WHERE, caption_of, count_warning, read_captions, references_of
+from caplens.bench.flickr8k import IMAGE_FOLDERS, WHERE, caption_of, count_warning, read_captions, references_of
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -24,13 +24,16 @@ class Flickr8kExpert(Benchmark):
         "mean": "the mean of the three ratings",
         "median": "the median of the three ratings",
     }
+    image_folders = IMAGE_FOLDERS
     coefficients = ("tau-c", "tau-b")
     published = Published(
-        "Sarto et al. 2023 (PAC-S), table 1",
+        "Sarto et al. 2023 (PAC-S), table 1; CLIP scores there are with ViT-B/32",
         "expanded",
         {
-            "tau-c": {"bleu1": 32.3, "bleu4": 30.8, "rouge-l": 32.3, "meteor": 41.8, "cider": 43.9, "spice": 44.9},
-            "tau-b": {"bleu1": 32.2, "bleu4": 30.6, "rouge-l": 32.1, "meteor": 41.5, "cider": 43.6, "spice": 51.7},
+            "tau-c": {"bleu1": 32.3, "bleu4": 30.8, "rouge-l": 32.3, "meteor": 41.8, "cider": 43.9, "spice": 44.9}
+            | {"clipscore": 51.2, "refclipscore": 53.0, "pacs": 54.3, "refpacs": 55.9},
+            "tau-b": {"bleu1": 32.2, "bleu4": 30.6, "rouge-l": 32.1, "meteor": 41.5, "cider": 43.6, "spice": 51.7}
+            | {"clipscore": 51.1, "refclipscore": 52.6, "pacs": 53.9, "refpacs": 55.5},
         },
     )
 

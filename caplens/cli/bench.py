@@ -8,6 +8,7 @@ import typer
 from caplens import api
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
+from caplens.cli.models import Models, with_models
 from caplens.cli.output import choose_format, deliver, warn
 from caplens.errors import InputError
 from caplens.report.views import bench_table, contrasts_table
@@ -23,6 +24,7 @@ caplens bench flickr8k-expert --data flickr8k --protocol mean -m cider -o expert
 """
 
 
+@with_models
 def bench(
     name: Annotated[str, typer.Argument(help="A benchmark; 'caplens list benchmarks' shows them.")],
     data: Annotated[Path, typer.Option(help="The folder with the data set's own files.")],
@@ -34,11 +36,13 @@ def bench(
     resamples: options.Resamples = 1000,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
+    *,
+    models: Models,
 ) -> None:
     """Measure how well metrics agree with people, beside the published values.
 
-    Without --metric: bleu1, bleu4, rouge-l, cider and length. Coefficients are times 100, with confidence intervals by
-    bootstrap over images.
+    Without --metric: bleu1, bleu4, rouge-l, cider and length, and with a --model clipscore and refclipscore. Coefficients are
+    times 100, with confidence intervals by bootstrap over images.
     """
     form = choose_format(output, format)
     if not resamples:
@@ -47,7 +51,10 @@ def bench(
         results = api.bench(
             name,
             data,
-            options.metric_names(metric, _DEFAULT),
+            options.metric_names(metric, (*_DEFAULT, "clipscore", "refclipscore") if models.chosen else _DEFAULT),
+            images=models.images,
+            model=models.open(),
+            prompt=models.prompt,
             protocol=protocol,
             tokenizer=tokenizer,
             resamples=resamples,

@@ -10,6 +10,7 @@ import typer
 from caplens import api
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
+from caplens.cli.models import Models, with_models
 from caplens.cli.output import choose_format, deliver, warn
 from caplens.data import Sample, SampleFile
 from caplens.errors import InputError
@@ -24,6 +25,7 @@ caplens compare all_systems.jsonl -m cider -f latex
 """
 
 
+@with_models
 def compare(
     systems: Annotated[
         list[Path], typer.Argument(help="A file of captions for each system, or one whose rows name their 'system'.")
@@ -39,11 +41,13 @@ def compare(
     seed: options.Seed = 0,
     correction: Annotated[str, typer.Option(help="For asking several questions at once: holm, bonferroni or bh.")] = "holm",
     quiet: options.Quiet = False,
+    *,
+    models: Models,
 ) -> None:
     """Compare captioning systems on the same images, with intervals and significance.
 
-    Without --metric: bleu4, rouge-l and cider. Captions are paired by id and language; what not all systems have is left out
-    and counted. Where captions could not be scored, the exit status is 3.
+    Without --metric: clipscore with a --model, else bleu4, rouge-l and cider. Captions are paired by id and language; what not
+    all systems have is left out and counted. Where captions could not be scored, the exit status is 3.
     """
     form = choose_format(output, format, *systems, references, df)
     if not resamples:
@@ -51,8 +55,11 @@ def compare(
     with progress_bar(quiet):
         comparison = api.compare(
             _captions_by_system(systems),
-            options.metric_names(metric, ("bleu4", "rouge-l", "cider")),
+            options.metric_names(metric, ("clipscore",) if models.chosen else ("bleu4", "rouge-l", "cider")),
             references=references,
+            images=models.images,
+            model=models.open(),
+            prompt=models.prompt,
             lang=lang,
             tokenizer=tokenizer,
             df=df,

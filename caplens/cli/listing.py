@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from caplens.backbones import PRESETS
 from caplens.bench import BENCHMARKS
 from caplens.cli import options
 from caplens.cli.output import choose_format, deliver
@@ -18,12 +19,15 @@ EXAMPLES = """
 
 caplens list metrics
 
+caplens list models
+
 caplens list languages -f csv
 """
 
 
 class Kind(StrEnum):
     metrics = "metrics"
+    models = "models"
     tokenizers = "tokenizers"
     benchmarks = "benchmarks"
     languages = "languages"
@@ -34,10 +38,11 @@ def list_(
     output: options.Output = None,
     format: options.OutputFormat = None,
 ) -> None:
-    """List the metrics, tokenizers, benchmarks or languages."""
+    """List the metrics, models, tokenizers, benchmarks or languages."""
     form = choose_format(output, format)
     table = {
         Kind.metrics: _metrics,
+        Kind.models: _models,
         Kind.tokenizers: _tokenizers,
         Kind.benchmarks: _benchmarks,
         Kind.languages: _languages,
@@ -48,6 +53,16 @@ def list_(
 
 def _metrics() -> Table:
     return Table(["metric", "needs", "description"], [[name, entry.needs, entry.summary] for name, entry in METRICS.items()])
+
+
+def _models() -> Table:
+    rows = [list(preset) for preset in PRESETS]
+    columns = ["model", "million parameters", "languages", "longest text (tokens)", "licence", "download (GB)", "source"]
+    notes = [
+        "Any other model of these families works too: hf:ORG/NAME, openclip:ARCH/PRETRAINED, openclip:hf-hub:ORG/NAME,",
+        "mclip:ORG/NAME, st:ORG/NAME, or the path of a folder in place of ORG/NAME.",
+    ]
+    return Table(columns, rows, notes=notes)
 
 
 def _tokenizers() -> Table:

@@ -9,6 +9,7 @@ import typer
 from caplens import api
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
+from caplens.cli.models import Models, with_models
 from caplens.cli.output import choose_format, deliver, warn
 from caplens.errors import InputError
 from caplens.metrics import DEFAULT_METRICS
@@ -25,10 +26,13 @@ caplens score captions.jsonl
 
 caplens score results.json --references captions_val2014.json -m cider -m bleu4
 
+caplens score captions.jsonl --images photos -m clipscore,refclipscore --model hf:openai/clip-vit-base-patch32
+
 caplens score captions.csv --lang ja --tokenizer ja-mecab -o scores.json
 """
 
 
+@with_models
 def score(
     captions: Annotated[
         Path | None,
@@ -37,7 +41,6 @@ def score(
         ),
     ] = None,
     references: options.References = None,
-    images: Annotated[Path | None, typer.Option(help="The folder that the images' names are relative to.")] = None,
     metric: options.Metrics = None,
     lang: options.Lang = None,
     tokenizer: options.Tokenizer = None,
@@ -49,11 +52,13 @@ def score(
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     example: Annotated[bool, typer.Option("--example", help="Score the example that comes with caplens.")] = False,
+    *,
+    models: Models,
 ) -> None:
-    """Score captions against references: per caption, per language and over all, with error bars.
+    """Score captions against references and images: per caption, per language and over all, with error bars.
 
-    Without --metric: bleu1 to bleu4, rouge-l and cider. Captions that cannot be scored (no caption, no references) get null
-    and a reason; the exit status is then 3.
+    Without --metric: clipscore with a --model, else bleu1 to bleu4, rouge-l and cider. Captions that cannot be scored (no
+    caption, no references, an image that cannot be read) get null and a reason; the exit status is then 3.
     """
     if (captions is None) != example:
         raise InputError(
@@ -63,9 +68,11 @@ def score(
     with progress_bar(quiet), as_file(files("caplens").joinpath("examples/captions.jsonl")) as shipped:
         results = api.score(
             shipped if captions is None else captions,
-            options.metric_names(metric, DEFAULT_METRICS),
+            options.metric_names(metric, ("clipscore",) if models.chosen else DEFAULT_METRICS),
             references=references,
-            images=images,
+            images=models.images,
+            model=models.open(),
+            prompt=models.prompt,
             lang=lang,
             tokenizer=tokenizer,
             df=df,

@@ -1,6 +1,7 @@
 """Reading samples from any file: the format is told by what the file holds, not by its name."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
@@ -12,11 +13,12 @@ from PIL.Image import Image
 from caplens.data import coco, dictionary, jsonl, parquet, table
 from caplens.data.files import Place, Source, on_disk
 from caplens.data.rows import Row, sample_from_row
-from caplens.data.sample import Sample
+from caplens.data.sample import NoPicture, Picture, Sample
 from caplens.errors import InputError
 from caplens.progress import track
 
 _PEEK = 1 << 20
+_IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 
 
 class SampleFile:
@@ -147,13 +149,18 @@ def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Itera
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder of images.")
     return (
-        sample if isinstance(sample.image, bytes | Image) else replace(sample, image=str(_image_path(sample, root)))
+        sample if isinstance(sample.image, bytes | Image) else replace(sample, image=_image_in(root, sample))
         for sample in samples
     )
 
 
-def _image_path(sample: Sample, root: Path) -> Path:
-    if isinstance(sample.image, str | PathLike):
-        return root / sample.image
-    names = (sample.id, *(f"{sample.id}{suffix}" for suffix in (".jpg", ".jpeg", ".png", ".webp")))
-    return next((root / name for name in names if (root / name).is_file()), root / f"{sample.id}.jpg")
+def _image_in(root: Path, sample: Sample) -> Picture:
+    """By its name, or by its name with another of the usual suffixes; never from outside the folder."""
+    name = str(sample.image) if isinstance(sample.image, str | PathLike) else sample.id
+    inside = os.path.normpath(root / name)
+    if not Path(inside).is_relative_to(os.path.normpath(root)):
+        return NoPicture(f"the image {name} is outside the folder {root}")
+    path = Path(inside)
+    stems = (path.name, path.stem) if path.suffix.lower() in _IMAGE_SUFFIXES else (path.name,)
+    candidates = (path, *(path.with_name(stem + suffix) for stem in stems for suffix in _IMAGE_SUFFIXES))
+    return str(next((candidate for candidate in candidates if candidate.is_file()), path))

@@ -203,6 +203,16 @@ class Store:
         found = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}")]
         return sorted(found, key=lambda about: -about.used)
 
+    def remove(self, about: ShelfInfo) -> None:
+        remove(about.path)
+
+    def verify(self) -> Iterator[tuple[ShelfInfo, int, int]]:
+        """For each model: how many vectors were there, and how many of them were damaged and have been removed."""
+        for about in self.models():
+            shelf = Shelf(about.path, about.model, about.fingerprint)
+            yield about, *shelf.verify()
+            shelf.close()
+
     def _about(self, path: Path) -> ShelfInfo:
         size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
         try:

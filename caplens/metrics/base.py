@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.data.sample import Sample
+from caplens.data.sample import NoPicture, Sample
 from caplens.version import __version__
 
 Floats = NDArray[np.float64]
@@ -35,6 +35,8 @@ class Scores:
     by_language: dict[str, float] = field(default_factory=dict)
     corpus_is_pooled: bool = True
     warnings: list[str] = field(default_factory=list)
+    truncated: dict[int, str] = field(default_factory=dict)
+    """Rows whose texts were longer than the model takes, with their languages."""
 
 
 def mean_pool(sums: Floats) -> Floats:
@@ -44,35 +46,47 @@ def mean_pool(sums: Floats) -> Floats:
     return mean
 
 
+def mean_of(values: Floats) -> float:
+    """The mean of those that there are."""
+    return float(mean_pool(mean_statistics(values).sum(axis=0)))
+
+
 def mean_statistics(values: Floats) -> Floats:
     scored = ~np.isnan(values)
     return np.stack([np.where(scored, values, 0.0), scored.astype(np.float64)], axis=1)
 
 
-class Collector(Protocol):
+class Collector(ABC):
     """Takes in samples batch by batch and keeps only what its metrics need. Metrics with equal keys share one."""
 
-    @property
-    def key(self) -> Hashable: ...
+    key: Hashable
 
+    def __init__(self) -> None:
+        self.problems: dict[int, str] = {}
+        """Rows that were taken in and turned out to be unusable, and why."""
+
+    @abstractmethod
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         """`rows` are the places of `samples` in the result."""
-        ...
 
-    def warnings(self) -> list[str]: ...
+    def finish(self) -> None:  # noqa: B027
+        """All samples are in; nothing to do for those that keep up with them."""
 
-
-_LACKS: dict[str, tuple[Callable[[Sample], bool], str]] = {
-    "caption": (lambda sample: not (sample.caption and sample.caption.strip()), "the caption is empty"),
-    "references": (lambda sample: not any(text.strip() for text in sample.references), "there are no references"),
-}
+    def warnings(self) -> list[str]:
+        return []
 
 
 def problem(sample: Sample, requires: frozenset[str]) -> str | None:
     """Why a sample cannot be scored, or None if it can."""
-    for need, (lacking, sentence) in _LACKS.items():
-        if need in requires and lacking(sample):
-            return sentence
+    if "caption" in requires and not (sample.caption and sample.caption.strip()):
+        return "the caption is empty"
+    if "references" in requires and not any(text.strip() for text in sample.references):
+        return "there are no references"
+    if "image" in requires:
+        if sample.image is None:
+            return "there is no image"
+        if isinstance(sample.image, NoPicture):
+            return sample.image.reason
     return None
 
 
@@ -87,7 +101,7 @@ class Metric(ABC):
 
     name: ClassVar[str]
     requires: ClassVar[frozenset[str]] = frozenset({"caption"})
-    """What a sample must have to be scored: caption, references."""
+    """What a sample must have to be scored: caption, references, image."""
 
     @abstractmethod
     def collector(self) -> Collector: ...
@@ -103,6 +117,7 @@ class Metric(ABC):
             good = [index for index, sample in enumerate(batch) if problem(sample, self.requires) is None]
             collector.add([size + index for index in good], [batch[index] for index in good])
             size += len(batch)
+        collector.finish()
         return self.compute(collector, size)
 
 

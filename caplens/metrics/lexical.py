@@ -1,7 +1,7 @@
 """What BLEU, ROUGE-L, CIDEr and length share: samples become integer tokens, language by language."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -24,12 +24,13 @@ class Part:
     entries: Entries
 
 
-class TokenCollector:
+class TokenCollector(Collector):
     """Tokenises samples on arrival, each language apart: words and their frequencies are not shared between languages."""
 
     def __init__(self, tokenizer: str | None, lang: str | None, requires: frozenset[str]) -> None:
+        super().__init__()
         self._tokenizer, self._lang = tokenizer, lang
-        self.key: Hashable = ("tokens", tokenizer, lang, requires)
+        self.key = ("tokens", tokenizer, lang, requires)
         self._with_references = "references" in requires
         self._builders: dict[str, EntriesBuilder] = {}
         self._rows: dict[str, list[int]] = {}

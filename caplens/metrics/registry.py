@@ -3,9 +3,11 @@
 from importlib import import_module
 from typing import NamedTuple
 
+from caplens.embed import Engine
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.document_frequency import DocumentFrequency
+from caplens.metrics.embedding import Prompt
 
 
 class Entry(NamedTuple):
@@ -24,14 +26,35 @@ METRICS = {
     "cider": Entry("cider", "Cider", "references", "CIDEr-D as the COCO evaluation computes it: what papers report (0 to 10)"),
     "cider-original": Entry("cider", "CiderOriginal", "references", "CIDEr by the paper's equations, without clipping (0 to 10)"),
     "length": Entry("length", "Length", "caption", "tokens in the caption: the baseline any score should beat"),
+    "clipscore": Entry(
+        "clipscore", "ClipScore", "image, model", "CLIPScore: 2.5 times the cosine of caption and image (0 to 2.5)"
+    ),
+    "refclipscore": Entry(
+        "clipscore", "RefClipScore", "image, references, model", "the harmonic mean of CLIPScore and the best reference's cosine"
+    ),
+    "pacs": Entry("pacs", "PacS", "image, PAC-S checkpoint", "PAC-S: 2 times the cosine of caption and image (0 to 2)"),
+    "refpacs": Entry(
+        "pacs", "RefPacS", "image, references, PAC-S checkpoint", "the harmonic mean of PAC-S and the best reference's cosine"
+    ),
+    "mcs": Entry("mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore without its English prompt (0 to 2.5)"),
+    "clip+cider": Entry("clip_cider", "ClipCider", "image, references, model", "the mean of CLIPScore and CIDEr-D"),
     "meteor": Entry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
     "spice": Entry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
 }
 DEFAULT_METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
 
 
+def needs_model(name: str) -> bool:
+    return name in METRICS and "image" in METRICS[name].needs
+
+
 def get_metric(
-    name: str, tokenizer: str | None = None, lang: str | None = None, frequency: DocumentFrequency | None = None
+    name: str,
+    tokenizer: str | None = None,
+    lang: str | None = None,
+    frequency: DocumentFrequency | None = None,
+    engine: Engine | None = None,
+    prompt: Prompt | None = None,
 ) -> Metric:
     """The metric called `name`; options that it does not have are none of its business."""
     try:
@@ -39,5 +62,19 @@ def get_metric(
     except KeyError:
         raise InputError(f"unknown metric {name!r}; choose from: {', '.join(METRICS)}.") from None
     make = getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name)
-    metric: Metric = make(tokenizer, lang, frequency) if entry.module == "cider" else make(tokenizer, lang)
+    metric: Metric
+    if needs_model(name):
+        if engine is None:
+            raise InputError(
+                f"{name} looks at images and needs a model; name one with --model, e.g. hf:openai/clip-vit-base-patch32."
+                " 'caplens list models' shows those that are known to be good."
+            )
+        if name == "clip+cider":
+            metric = make(
+                get_metric("clipscore", engine=engine, prompt=prompt, lang=lang), get_metric("cider", tokenizer, lang, frequency)
+            )
+        else:
+            metric = make(engine, prompt, lang)
+    else:
+        metric = make(tokenizer, lang, frequency) if entry.module == "cider" else make(tokenizer, lang)
     return metric

@@ -1,6 +1,7 @@
 """`Results`: what a scoring run found. The table, JSON, CSV, … are views of it."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -26,7 +27,6 @@ class Results:
     """Row -> why it has no score, or not of every metric."""
     langs: list[str | None] = field(default_factory=list)
     systems: list[str | None] = field(default_factory=list)
-    truncated: int = 0
     warnings: list[str] = field(default_factory=list)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -36,6 +36,12 @@ class Results:
     @property
     def failed(self) -> int:
         return len(self.problems)
+
+    @property
+    def truncated(self) -> dict[str, int]:
+        """How many captions of each language were cut, or had references that were, because the model takes no longer texts."""
+        rows = {row: lang for scores in self.metrics.values() for row, lang in scores.truncated.items()}
+        return dict(sorted(Counter(rows.values()).items()))
 
     @property
     def errors(self) -> dict[str, str]:
@@ -52,7 +58,8 @@ class Results:
             "caplens": __version__,
             "ids": self.ids,
             "metrics": {name: self._metric(name, scores) for name, scores in self.metrics.items()},
-            "counts": {"samples": len(self.ids), "failed": self.failed, "truncated": self.truncated},
+            "counts": {"samples": len(self.ids), "failed": self.failed, "truncated": sum(self.truncated.values())},
+            **({"truncated": self.truncated} if self.truncated else {}),
             "errors": self.errors,
             "warnings": self.warnings,
         }

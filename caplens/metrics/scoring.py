@@ -7,6 +7,12 @@ from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, batched, problem
 from caplens.metrics.results import Results
 
+_HINTS = {
+    "no references": " Give them with --references FILE or as 'references' in the file.",
+    "no image": " Give their folder with --images FOLDER, or their paths as 'image' in the file.",
+    "no file": " Give their folder with --images FOLDER.",
+}
+
 
 def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = False) -> Results:
     """Score `samples` with `metrics`.
@@ -44,14 +50,20 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
             collector.add([start + index for index in good], [batch[index] for index in good])
             scored[key] += len(good)
             results.problems |= {start + index: lack for index, lack in lacking.items()}
+            if strict:
+                _stop_at_problem(results, collector)
 
     if not results.ids:
         raise InputError("there are no samples to score.")
-    for key, count in scored.items():
-        if not count:
+    for key, collector in collectors.items():
+        collector.finish()
+        if strict:
+            _stop_at_problem(results, collector)
+        results.problems |= collector.problems
+        if scored[key] == len(collector.problems):
             names = ", ".join(metric.name for metric, its in zip(metrics, key_of, strict=True) if its == key)
-            reason = next(iter(results.problems.values()))
-            hint = " Give them with --references FILE or as 'references' in the file." if "references" in reason else ""
+            reason = next(iter((collector.problems or results.problems).values()))
+            hint = next((hint for word, hint in _HINTS.items() if word in reason), "")
             raise InputError(f"none of the {len(results.ids)} samples can be scored with {names}: {reason}.{hint}")
     results.metrics = {
         metric.name: metric.compute(collectors[key], len(results.ids)) for metric, key in zip(metrics, key_of, strict=True)
@@ -63,3 +75,8 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
         warnings.append(f"the captions of {len(systems)} systems were scored together; 'compare' tells them apart.")
     results.warnings = list(dict.fromkeys(warnings))
     return results
+
+
+def _stop_at_problem(results: Results, collector: Collector) -> None:
+    for row, reason in collector.problems.items():
+        raise InputError(f"sample {results.ids[row]!r}: {reason}.")

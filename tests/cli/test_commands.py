@@ -176,7 +176,7 @@ def test_signatures_are_not_broken_into_lines(caplens):
 def test_help_shows_defaults(caplens):
     words = " ".join(caplens("score", "--help").out.replace("│", " ").split())
     assert "[default: by language]" in words
-    assert "Without --metric: bleu1 to bleu4, rouge-l and cider" in words
+    assert "Without --metric: clipscore with a --model, else bleu1 to bleu4, rouge-l and cider" in words
 
 
 def test_it_runs_as_a_program_and_starts_without_heavy_libraries():

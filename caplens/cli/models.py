@@ -1,0 +1,101 @@
+"""The options of commands that encode images: which model, how it runs, and where vectors are kept."""
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from caplens.embed import Engine, open_engine
+from caplens.embed.engine import LongTexts
+from caplens.errors import InputError
+from caplens.metrics.embedding import Prompt
+
+_PANEL = "Scores that look at the image"
+_LANGUAGE = re.compile(r"([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)=")
+
+
+def _option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_PANEL, **more)
+
+
+class Models(NamedTuple):
+    """What the user chose. The engine is opened inside the command, where progress is shown."""
+
+    open: Callable[[], Engine | None]
+    chosen: bool
+    images: Path | None
+    prompt: Prompt | None
+
+
+def _models(
+    model: Annotated[
+        str | None, _option(help="What encodes images and texts: hf:openai/clip-vit-base-patch32, … ('caplens list models').")
+    ] = None,
+    images: Annotated[Path | None, _option(help="The folder that the images' names are relative to.")] = None,
+    prompt: Annotated[
+        list[str] | None,
+        _option(help="Goes before captions: TEXT for all, or LANG=TEXT for each language; none. \\[default: the metric's]"),
+    ] = None,
+    long: Annotated[LongTexts, _option(help="Texts longer than the model takes: cut them, or average their sentences.")] = "cut",
+    device: Annotated[str, _option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    dtype: Annotated[str, _option(help="The model's number format: fp32, bf16, fp16.")] = "fp32",
+    batch_size: Annotated[int | None, _option(help="Images or texts at a time. \\[default: by device]", min=1)] = None,
+    workers: Annotated[int | None, _option(help="Threads that open images. \\[default: all processors]", min=1)] = None,
+    store: Annotated[Path | None, _option(help="Where vectors are kept. \\[default: the user's cache]")] = None,
+    no_store: Annotated[bool, _option("--no-store", help="Keep no vectors after the run.")] = False,
+    offline: Annotated[bool, _option("--offline", help="Download nothing.")] = False,
+    trust_remote_code: Annotated[bool, _option("--trust-remote-code", help="Run code that comes with the model.")] = False,
+) -> Models:
+    if no_store and store is not None:
+        raise InputError("--store names a place for vectors and --no-store keeps none; choose one.")
+
+    def engine() -> Engine | None:
+        if model is None:
+            return None
+        return open_engine(
+            model,
+            store=store,
+            keep=not no_store,
+            device=device,
+            dtype=dtype,
+            batch_size=batch_size,
+            workers=workers,
+            long=long,
+            offline=offline,
+            trust_remote_code=trust_remote_code,
+        )
+
+    return Models(engine, model is not None, images, _prompt(prompt))
+
+
+def with_models(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options above; it gets what was chosen as `models`."""
+    own, added = inspect.signature(command).parameters, inspect.signature(_models).parameters
+    mine = [parameter for parameter in own.values() if parameter.name != "models"]
+
+    def run(**given: Any) -> None:
+        chosen = {name: given.pop(name) for name in added}
+        command(**given, models=_models(**chosen))
+
+    parameters = [*mine, *added.values()]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _prompt(given: list[str] | None) -> Prompt | None:
+    """`--prompt "A photo of "`, or `--prompt "en=A photo of " --prompt "de=Ein Foto von "`."""
+    if not given:
+        return None
+    named = [_LANGUAGE.match(text) for text in given]
+    if not any(named):
+        if len(given) > 1:
+            raise InputError("give one prompt for all captions, or LANG=TEXT for each language.")
+        return "" if given[0] == "none" else given[0]
+    if not all(named):
+        raise InputError("give each prompt its language (LANG=TEXT), or one prompt for all captions.")
+    return {match[1]: text[match.end() :] for match, text in zip(named, given, strict=True) if match}

@@ -1,0 +1,100 @@
+"""`caplens store`: the vectors that are kept between runs."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens.cli import options
+from caplens.cli.bar import progress_bar
+from caplens.cli.output import choose_format, deliver
+from caplens.embed import Store, default_store
+from caplens.errors import InputError
+from caplens.report import Table
+from caplens.report.tables import Cell
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="rich", help="Show, check or prune the vectors that are kept between runs."
+)
+_DAY = 86_400
+_GB = 1e9
+
+Folder = Annotated[Path | None, typer.Option("--store", help="The store. \\[default: the one in the user's cache]")]
+
+
+def _store(folder: Path | None) -> Store:
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: there is no such store.")
+    return default_store() if folder is None else Store(folder)
+
+
+@app.command(epilog="[bold]Example[/bold]\n\ncaplens store info")
+def info(store: Folder = None, output: options.Output = None, format: options.OutputFormat = None) -> None:
+    """Show what is kept: for each model how many vectors, how large, and when they were last used."""
+    form = choose_format(output, format)
+    kept = _store(store)
+    rows: list[list[Cell]] = [
+        [
+            about.model,
+            about.fingerprint[:8],
+            about.vectors,
+            about.bytes / 1e6,
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(about.used)),
+        ]
+        for about in kept.models()
+    ]
+    table = Table(["model", "fingerprint", "vectors", "MB", "last used"], rows, notes=[f"In {kept.folder}"], digits=1)
+    deliver(
+        output,
+        form,
+        lambda: {"store": str(kept.folder), "models": [dict(zip(table.columns, row, strict=True)) for row in rows]},
+        [table],
+    )
+
+
+@app.command(epilog="[bold]Examples[/bold]\n\ncaplens store prune --older-than 30\n\ncaplens store prune --max-size 5 --dry-run")
+def prune(
+    store: Folder = None,
+    model: Annotated[
+        str | None, typer.Option(help="Remove the vectors of this model: its name or the start of its fingerprint.")
+    ] = None,
+    older_than: Annotated[float | None, typer.Option(min=0, help="Remove those of models not used for this many days.")] = None,
+    max_size: Annotated[float | None, typer.Option(min=0, help="Keep at most this many GB, last used models first.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+) -> None:
+    """Remove vectors that are no longer wanted; they are made again when needed."""
+    if model is None and older_than is None and max_size is None and not everything:
+        raise InputError("say what to remove: --model, --older-than, --max-size or --all.")
+    kept = _store(store)
+    size, removed = 0, 0
+    for about in kept.models():
+        size += about.bytes
+        unwanted = everything or (model is not None and (about.model == model or about.fingerprint.startswith(model)))
+        unwanted |= older_than is not None and time.time() - about.used > older_than * _DAY
+        unwanted |= max_size is not None and size > max_size * _GB
+        if unwanted:
+            size -= about.bytes
+            removed += 1
+            if not dry_run:
+                kept.remove(about)
+            verb = "would be removed" if dry_run else "removed"
+            typer.echo(f"{about.model} ({about.fingerprint[:8]}): {about.vectors:,} vectors, {about.bytes / 1e6:.1f} MB {verb}")
+    if not removed:
+        typer.echo("nothing to remove")
+
+
+@app.command(epilog="[bold]Example[/bold]\n\ncaplens store verify")
+def verify(store: Folder = None, quiet: options.Quiet = False) -> None:
+    """Check every vector, and remove those that are damaged; they are made again when needed."""
+    with progress_bar(quiet):
+        damaged = 0
+        for about, count, broken in _store(store).verify():
+            damaged += broken
+            typer.echo(
+                f"{about.model} ({about.fingerprint[:8]}): {count:,} vectors, {broken:,} damaged"
+                + (" and removed" if broken else "")
+            )
+    if damaged:
+        raise typer.Exit(3)

@@ -1,0 +1,24 @@
+"""PAC-S and RefPAC-S (Sarto et al. 2023): CLIPScore's formulas with w = 2, on a CLIP that was trained for captions."""
+
+from caplens.metrics.clipscore import ClipScore, RefClipScore
+
+W = 2.0
+
+
+class PacS(ClipScore):
+    name = "pacs"
+    weight = W
+
+    def warnings(self) -> list[str]:
+        if ",weights=" in self.engine.backbone.name:
+            return []
+        return [
+            f"{self.name}: this is PAC-S only with one of its checkpoints; name it behind the model, as in"
+            " hf:openai/clip-vit-base-patch32,weights=clip_ViT-B-32.pth."
+        ]
+
+
+class RefPacS(RefClipScore):
+    name = "refpacs"
+    weight = W
+    warnings = PacS.warnings
