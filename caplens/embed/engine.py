@@ -98,7 +98,7 @@ class Engine:
         """Encode what the store lacks. Many at once are faster than few: batches are fuller, and texts better sorted."""
         images = _by_key(self._picture_keys(pictures), pictures)
         self._encode_images(_without(images, self._shelf.known(list(images))))
-        wanted = {text_key(text.whole): text.whole for text in texts}
+        wanted = {text_key(text): text.whole for text in set(texts)}
         self._encode_texts(_without(wanted, self._shelf.known(list(wanted))))
 
     def images(self, pictures: Sequence[Picture]) -> Embedded:
@@ -109,17 +109,18 @@ class Engine:
         return Embedded(vectors, index, np.zeros(len(index), dtype=bool), problems)
 
     def texts(self, texts: Sequence[Text]) -> Embedded:
-        wanted = {text_key(text.whole): text for text in texts}
-        vectors, place, cut = self._look_up({key: text.whole for key, text in wanted.items()}, self._encode_texts)
+        keys = {text: text_key(text) for text in dict.fromkeys(texts)}
+        vectors, place, cut = self._look_up({key: text.whole for text, key in keys.items()}, self._encode_texts)
+        row = {text: place[key] for text, key in keys.items()}
         if self.long == "split" and cut.any():
-            self._average_sentences([(place[key], text) for key, text in wanted.items() if cut[place[key]]], vectors, cut)
-        index = np.array([place[text_key(text.whole)] for text in texts], dtype=np.int64)
+            self._average_sentences({row[text]: text for text in keys if cut[row[text]]}, vectors, cut)
+        index = np.array([row[text] for text in texts], dtype=np.int64)
         return Embedded(vectors, index, cut[index], {})
 
-    def _average_sentences(self, long: list[tuple[int, Text]], vectors: Vectors, cut: Flags) -> None:
+    def _average_sentences(self, long: dict[int, Text], vectors: Vectors, cut: Flags) -> None:
         """The mean over its sentences in place of each long text's vector; a sentence too long in itself is still cut."""
-        parts = {row: [text.prompt + part for part in split_sentences(text.caption)] for row, text in long}
-        wanted = {text_key(part): part for some in parts.values() for part in some}
+        parts = {row: [Text(part, text.prompt) for part in split_sentences(text.caption)] for row, text in long.items()}
+        wanted = {text_key(part): part.whole for some in parts.values() for part in some}
         found, place, shortened = self._look_up(wanted, self._encode_texts)
         for row, some in parts.items():
             rows = [place[text_key(part)] for part in some]
@@ -236,8 +237,8 @@ def open_engine(
     return Engine(backbone, place, batch_size=batch_size, workers=workers, long=long)
 
 
-def text_key(text: str) -> bytes:
-    return content_key(b"t", text.encode("utf-8", "surrogatepass"))
+def text_key(text: Text) -> bytes:
+    return content_key(b"t", text.whole.encode("utf-8", "surrogatepass"))
 
 
 def _key(picture: Picture) -> bytes | UnreadableError:

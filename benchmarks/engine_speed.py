@@ -1,0 +1,137 @@
+"""The embedding engine against the bare forward pass: `python benchmarks/engine_speed.py`, made for a GPU.
+
+For each model (random weights): images/s and texts/s of the forward pass on tensors that lie ready on the device; images/s of opening
+and resizing JPEGs without a model; and of the engine, from JPEG files to vectors in the store.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import captions
+import models
+import numpy as np
+import photos
+
+from caplens.backbones import load_backbone
+from caplens.backbones.transform import ImageTransform
+from caplens.embed import Engine, Store, Text
+from caplens.embed.pictures import decode, picture_key, read
+
+MAKERS: dict[str, Callable[[Path, list[str]], str]] = {
+    "ViT-B/32": models.vit_b_32,
+    "ViT-H/14 + XLM-R-large": models.vit_h_14_xlm_roberta_large,
+}
+
+
+def rate(function: Callable[[], Any], items: int, device: str) -> float:
+    import torch
+
+    start = time.perf_counter()
+    function()
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return items / (time.perf_counter() - start)
+
+
+def bare(forward: Callable[[], Any], items: int, seconds: float, device: str) -> float:
+    """Items per second of a forward pass done again and again, after a warm-up; the median of five portions."""
+    import torch
+
+    with torch.inference_mode():
+        for _ in range(3):
+            forward()
+        once = items / rate(forward, items, device)
+        times = max(1, int(seconds / 5 / once))
+        return float(np.median([rate(lambda: [forward() for _ in range(times)], items * times, device) for _ in range(5)]))
+
+
+def opened(path: str, transform: ImageTransform) -> int:
+    """What the engine does to an image before the model."""
+    data = read(path)
+    picture_key(data)
+    return len(transform(decode(data, path, transform.smallest_side)))
+
+
+def opening_rate(pool: Executor, paths: list[str], transform: ImageTransform, **options: int) -> float:
+    with pool:
+        list(pool.map(partial(opened, transform=transform), paths[:64], **options))
+        start = time.perf_counter()
+        list(pool.map(partial(opened, transform=transform), paths, **options))
+        return len(paths) / (time.perf_counter() - start)
+
+
+def distinct(folder: Path, count: int) -> list[str]:
+    """Files that differ, so that each is encoded: a thousand photos, again and again with a number behind their end."""
+    originals = [Path(path).read_bytes() for path in photos.make(folder / "originals", min(count, 1000))]
+    for number in range(count):
+        (folder / f"{number:06}.jpg").write_bytes(originals[number % len(originals)] + str(number).encode())
+    return [str(folder / f"{number:06}.jpg") for number in range(count)]
+
+
+def measure(name: str, model: str, paths: list[str], texts: list[str], options: argparse.Namespace, root: Path) -> None:
+    import torch
+
+    backbone: Any = load_backbone(model, device=options.device, dtype=options.dtype)
+    device, size = backbone.device, options.batch
+    pixels = torch.randint(0, 256, (size, 3, 224, 224), device=device).float() / 128 - 1
+    pixels = pixels.to(backbone.loaded.network.dtype)
+    images_bare = bare(lambda: backbone.image_features(pixels, None), size, options.seconds, device)
+    tokens = [found.ids for found in backbone.tokenize(texts[: 2 * size])]
+    ids = sorted(tokens, key=len)[size // 2 : size // 2 + size]
+    inputs = {key: value.clone() for key, value in backbone._text_inputs(ids).items()}
+    texts_bare = bare(lambda: backbone.loaded.network.get_text_features(**inputs), size, options.seconds, device)
+
+    threads = opening_rate(ThreadPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform)
+    processes = opening_rate(ProcessPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform, chunksize=32)
+    engine = Engine(backbone, Store(root / "store"), batch_size=size)
+    engine.prepare(paths[: 2 * size], [Text(text) for text in texts[: 2 * size]])
+    images_engine = rate(lambda: engine.prepare(paths[2 * size :], []), len(paths) - 2 * size, device)
+    texts_engine = rate(lambda: engine.prepare([], [Text(text) for text in texts[2 * size :]]), len(texts) - 2 * size, device)
+    limit = min(images_bare, max(threads, processes))
+    print(
+        f"| {name}, {options.dtype}, {device} | {images_bare:,.0f} | {threads:,.0f} ({processes:,.0f}) | {images_engine:,.0f} |",
+        end="",
+    )
+    print(
+        f" {100 * images_engine / images_bare:.0f}% ({100 * images_engine / limit:.0f}%) | {texts_bare:,.0f} | {texts_engine:,.0f} |",
+        end="",
+    )
+    print(f" {100 * texts_engine / texts_bare:.0f}% |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dtype", default="bf16")
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--images", type=int, default=16_000)
+    parser.add_argument("--texts", type=int, default=60_000)
+    parser.add_argument("--seconds", type=float, default=10, help="how long the bare forward pass is timed")
+    parser.add_argument("--model", action="append", choices=list(MAKERS))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        paths = distinct(root / "photos", options.images)
+        texts = list({text for entry in captions.synthetic(options.texts // 6 + 1) for text in (entry[0], *entry[1])})[
+            : options.texts
+        ]
+        print(
+            f"{len(paths):,} JPEGs of 500 x 375, {sum(map(os.path.getsize, paths[:1000])) / 1000:,.0f} bytes on average; {os.cpu_count()} cores"
+        )
+        print(
+            "| model | images/s, bare | opening, threads (processes) | engine | of bare (of the slower) | texts/s, bare | engine | of bare |"
+        )
+        print("|---|---|---|---|---|---|---|---|")
+        for name in options.model or MAKERS:
+            measure(name, MAKERS[name](root / name.replace("/", ""), texts), paths, texts, options, root)
+
+
+if __name__ == "__main__":
+    main()
