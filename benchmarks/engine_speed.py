@@ -1,7 +1,7 @@
 """The embedding engine against the bare forward pass: `python benchmarks/engine_speed.py`, made for a GPU.
 
-For each model (random weights): images/s and texts/s of the forward pass on tensors that lie ready on the device; images/s of opening
-and resizing JPEGs without a model; and of the engine, from JPEG files to vectors in the store.
+For each model (random weights): images/s and texts/s of the forward pass on tensors that lie ready on the device; images/s of
+opening and resizing JPEGs without a model; and of the engine, from JPEG files to vectors in the store.
 """
 
 import argparse
@@ -95,15 +95,17 @@ def measure(name: str, model: str, paths: list[str], texts: list[str], options: 
     images_engine = rate(lambda: engine.prepare(paths[2 * size :], []), len(paths) - 2 * size, device)
     texts_engine = rate(lambda: engine.prepare([], [Text(text) for text in texts[2 * size :]]), len(texts) - 2 * size, device)
     limit = min(images_bare, max(threads, processes))
-    print(
-        f"| {name}, {options.dtype}, {device} | {images_bare:,.0f} | {threads:,.0f} ({processes:,.0f}) | {images_engine:,.0f} |",
-        end="",
-    )
-    print(
-        f" {100 * images_engine / images_bare:.0f}% ({100 * images_engine / limit:.0f}%) | {texts_bare:,.0f} | {texts_engine:,.0f} |",
-        end="",
-    )
-    print(f" {100 * texts_engine / texts_bare:.0f}% |", flush=True)
+    cells = [
+        f"{name}, {options.dtype}, {device}",
+        f"{images_bare:,.0f}",
+        f"{threads:,.0f} ({processes:,.0f})",
+        f"{images_engine:,.0f}",
+        f"{100 * images_engine / images_bare:.0f}% ({100 * images_engine / limit:.0f}%)",
+        f"{texts_bare:,.0f}",
+        f"{texts_engine:,.0f}",
+        f"{100 * texts_engine / texts_bare:.0f}%",
+    ]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -122,12 +124,10 @@ def main() -> None:
         texts = list({text for entry in captions.synthetic(options.texts // 6 + 1) for text in (entry[0], *entry[1])})[
             : options.texts
         ]
-        print(
-            f"{len(paths):,} JPEGs of 500 x 375, {sum(map(os.path.getsize, paths[:1000])) / 1000:,.0f} bytes on average; {os.cpu_count()} cores"
-        )
-        print(
-            "| model | images/s, bare | opening, threads (processes) | engine | of bare (of the slower) | texts/s, bare | engine | of bare |"
-        )
+        mean = sum(map(os.path.getsize, paths[:1000])) / len(paths[:1000])
+        print(f"{len(paths):,} JPEGs of 500 x 375, {mean:,.0f} bytes on average; {os.cpu_count()} cores")
+        columns = ["model", "images/s, bare", "opening, threads (processes)", "engine", "of bare (of the slower)"]
+        print(f"| {' | '.join([*columns, 'texts/s, bare', 'engine', 'of bare'])} |")
         print("|---|---|---|---|---|---|---|---|")
         for name in options.model or MAKERS:
             measure(name, MAKERS[name](root / name.replace("/", ""), texts), paths, texts, options, root)

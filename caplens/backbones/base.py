@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
+from caplens.backbones.transform import ImageTransform, Pixels
+
 Vectors = NDArray[np.float32]
-Pixels = NDArray[np.uint8]
 
 
 class Tokens(NamedTuple):
@@ -51,8 +52,8 @@ class Backbone(ABC):
         """The image resized and cropped for this model: height, width, RGB."""
 
     @property
-    def smallest_side(self) -> int | None:
-        """Images whose shorter side has at least this many pixels lose nothing by being decoded at a smaller scale."""
+    def transform(self) -> ImageTransform | None:
+        """What `pixels` does, where that can be said: other processes can then do it."""
         return None
 
     def stack(self, images: Sequence[Pixels]) -> Any:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from caplens.backbones import checkpoint
-from caplens.backbones.base import Pixels, Tokens, Vectors
+from caplens.backbones.base import Tokens, Vectors
 from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TorchBackbone
-from caplens.backbones.transform import ImageTransform
+from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.errors import InputError
 from caplens.libraries import require
 
@@ -120,7 +120,8 @@ class NaFlex(HuggingFace):
         """Images of different shapes are normalised one by one, in `image_features`."""
 
     def image_features(self, pixels: Any, raw: Any) -> Any:
-        transform = self.transform
+        transform = self.loaded.transform
+        assert transform is not None
         side, most = transform.patch, transform.most_patches
         rows = self.torch.zeros((len(raw), most, side * side * 3), device=self.device, dtype=self._shift.dtype)
         mask = np.zeros((len(raw), most), dtype=np.int64)
@@ -184,11 +185,12 @@ def load_tokenizer(folder: Path, setting: Setting) -> Any:
 
 def read_texts(tokenizer: Any, texts: Sequence[str], most: int) -> list[Tokens]:
     """Token numbers with the tokenizer's own markers; a longer text is cut by the tokenizer, which keeps the end marker."""
-    whole = tokenizer(list(texts), truncation=False, padding=False, verbose=False)["input_ids"]
+    only = {"padding": False, "verbose": False, "return_attention_mask": False, "return_token_type_ids": False}
+    whole = tokenizer(list(texts), truncation=False, **only)["input_ids"]
     long = [index for index, ids in enumerate(whole) if len(ids) > most]
     made = [Tokens(ids, False) for ids in whole]
     if long:
-        cut = tokenizer([texts[index] for index in long], truncation=True, max_length=most, padding=False)["input_ids"]
+        cut = tokenizer([texts[index] for index in long], truncation=True, max_length=most, **only)["input_ids"]
         for index, ids in zip(long, cut, strict=True):
             made[index] = Tokens(ids, True)
     return made

@@ -1,4 +1,4 @@
-"""`mclip:` M-CLIP (Carlsson et al. 2022): XLM-R, the mean over its tokens and a linear map, taught by a CLIP that sees the images.
+"""`mclip:` M-CLIP (Carlsson et al. 2022): XLM-R, the mean over its tokens and a linear map, taught by a CLIP that sees images.
 
 Weights are read from the models' own files; the package that they came with is not needed.
 """

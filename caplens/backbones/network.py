@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from PIL.Image import Image
 
-from caplens.backbones.base import Backbone, Pixels, Tokens, Vectors, normalized
-from caplens.backbones.transform import ImageTransform
+from caplens.backbones.base import Backbone, Tokens, Vectors, normalized
+from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.errors import CaplensError, InputError
 from caplens.libraries import require
 from caplens.progress import note
@@ -83,8 +83,7 @@ class TorchBackbone(Backbone):
         return loaded
 
     @property
-    def transform(self) -> ImageTransform:
-        assert self.loaded.transform is not None
+    def transform(self) -> ImageTransform | None:
         return self.loaded.transform
 
     @property
@@ -95,12 +94,9 @@ class TorchBackbone(Backbone):
     def max_tokens(self) -> int:
         return self.loaded.max_tokens
 
-    @property
-    def smallest_side(self) -> int | None:
-        return self.transform.smallest_side
-
     def pixels(self, image: Image) -> Pixels:
-        return self.transform(image)
+        assert self.loaded.transform is not None
+        return self.loaded.transform(image)
 
     def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
         _ = self.loaded
@@ -174,8 +170,8 @@ class TextTower(TorchBackbone):
             )
 
     @property
-    def smallest_side(self) -> int | None:
-        return self.image.smallest_side
+    def transform(self) -> ImageTransform | None:
+        return self.image.transform
 
     def pixels(self, image: Image) -> Pixels:
         return self.image.pixels(image)

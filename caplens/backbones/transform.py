@@ -9,11 +9,14 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from PIL.Image import Resampling
 
-from caplens.backbones.base import Pixels
 from caplens.errors import InputError
+
+Pixels = NDArray[np.uint8]
+"""Height, width, RGB."""
 
 OPENAI_MEAN = (0.48145466, 0.4578275, 0.40821073)
 OPENAI_STD = (0.26862954, 0.26130258, 0.27577711)

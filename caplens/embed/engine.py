@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import DecompressionBombWarning
 
-from caplens.backbones.base import Backbone, Pixels, Tokens, Vectors, normalized
+from caplens.backbones.base import Backbone, Tokens, Vectors, normalized
 from caplens.backbones.registry import load_backbone
+from caplens.backbones.transform import Pixels
 from caplens.data.sample import Picture
-from caplens.embed.pictures import UnreadableError, content_key, decode, name_of, picture_key, read
+from caplens.embed.opener import Openers, open_pixels
+from caplens.embed.pictures import UnreadableError, content_key, picture_key, read
 from caplens.embed.store import Flags, Store, default_store
 from caplens.errors import InputError
 from caplens.progress import track
@@ -35,8 +37,11 @@ LongTexts = Literal["cut", "split"]
 _IMAGES_ON_CPU, _TEXTS_ON_CPU = 32, 64
 _IMAGES_ON_GPU, _TEXTS_ON_GPU = 256, 512
 _READY = 3
-"""Batches of images that wait for the model."""
-_TOKENIZED_AT_ONCE = 4096
+"""Batches that wait for the model."""
+_TOKENIZED_AT_ONCE = 8192
+"""Texts that are sorted by length together."""
+_WORTH_PROCESSES = 512
+"""Images for which starting processes pays."""
 _MOST_WORKERS = 32
 
 
@@ -89,6 +94,7 @@ class Engine:
         self._shelf = self._store.shelf(backbone.name, backbone.fingerprint)
         self._batch_size = batch_size
         self._workers = workers or min(os.cpu_count() or 1, _MOST_WORKERS)
+        self._openers: Openers | None = None
         self._keys: dict[str, bytes] = {}
         """Path -> key, so that a file is read once however often it is scored."""
         self._unreadable: dict[str | bytes, str] = {}
@@ -164,14 +170,11 @@ class Engine:
         if not wanted:
             return
         size = self._batch_size or (_IMAGES_ON_CPU if self.backbone.device == "cpu" else _IMAGES_ON_GPU)
-        side = self.backbone.smallest_side
+        open_one = self._opener(len(wanted))
 
         def pixels(key: bytes, picture: Picture) -> Pixels | None:
             try:
-                data = read(picture)
-                if picture_key(data) != key:
-                    raise UnreadableError(f"{name_of(picture)} changed while it was read")
-                return self.backbone.pixels(decode(data, name_of(picture), side))
+                return open_one(picture, key)
             except UnreadableError as error:
                 self._unreadable[key] = str(error)
                 return None
@@ -194,23 +197,33 @@ class Engine:
                 if keys:
                     self._shelf.put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
 
+    def _opener(self, images: int) -> Callable[[Picture, bytes], Pixels]:
+        """Processes where a GPU waits for many images, else the threads themselves: a processor as model is slower than they."""
+        transform = self.backbone.transform
+        if self._openers is not None:
+            return self._openers
+        if transform is not None and self.backbone.device != "cpu" and self._workers > 1 and images >= _WORTH_PROCESSES:
+            self._openers = Openers(self._workers, transform)
+            return self._openers
+        return partial(open_pixels, transform=transform or self.backbone.pixels)
+
     def _encode_texts(self, wanted: dict[bytes, str]) -> None:
         if not wanted:
             return
-        keys, tokens = list(wanted), self._tokenized(list(wanted.values()))
-        # The longest come first: if they fit in memory, all do.
-        order = sorted(range(len(keys)), key=lambda number: -len(tokens[number].ids))
         size = self._batch_size or (_TEXTS_ON_CPU if self.backbone.device == "cpu" else _TEXTS_ON_GPU)
-        batches = [order[start : start + size] for start in range(0, len(order), size)]
-        for batch in track(batches, "encoding texts", len(keys), size=len):
-            vectors = self.backbone.encode_ids([tokens[number].ids for number in batch])
-            self._shelf.put([keys[number] for number in batch], vectors, [tokens[number].cut for number in batch])
 
-    def _tokenized(self, texts: list[str]) -> list[Tokens]:
-        made: list[Tokens] = []
-        for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
-            made += self.backbone.tokenize(texts[start : start + _TOKENIZED_AT_ONCE])
-        return made
+        def batches() -> Iterator[list[tuple[bytes, Tokens]]]:
+            items = iter(wanted.items())
+            while portion := list(islice(items, _TOKENIZED_AT_ONCE)):
+                tokens = self.backbone.tokenize([text for _, text in portion])
+                pairs = [(key, found) for (key, _), found in zip(portion, tokens, strict=True)]
+                # The longest come first: if they fit in memory, all do.
+                pairs.sort(key=lambda pair: -len(pair[1].ids))
+                yield from (pairs[start : start + size] for start in range(0, len(pairs), size))
+
+        for batch in track(_ahead(batches()), "encoding texts", len(wanted), size=len):
+            vectors = self.backbone.encode_ids([tokens.ids for _, tokens in batch])
+            self._shelf.put([key for key, _ in batch], vectors, [tokens.cut for _, tokens in batch])
 
 
 def open_engine(

@@ -218,3 +218,45 @@ def test_an_image_that_changes_while_it_is_read_gets_no_vector_of_another(tmp_pa
     Path(photos[2]).write_bytes(Path(photos[5]).read_bytes())
     found = engine.images(photos[:3])
     assert found.problems == {2: f"{photos[2]} changed while it was read"}
+
+
+def test_processes_open_images_as_threads_do(tmp_path, photos):
+    """Also bad ones, and one that crashes the process costs nothing but itself."""
+    from caplens.backbones.transform import ImageTransform
+    from caplens.embed.opener import Openers, open_pixels
+    from caplens.embed.pictures import UnreadableError, picture_key, read
+
+    transform = ImageTransform((24, 24), resize=24)
+    openers = Openers(2, transform)
+    (tmp_path / "text.jpg").write_text("no picture", encoding="ascii")
+    for path in photos:
+        key = picture_key(read(path))
+        np.testing.assert_array_equal(openers(path, key), open_pixels(path, key, transform))
+    with pytest.raises(UnreadableError, match="is no image"):
+        openers(str(tmp_path / "text.jpg"), picture_key(b"no picture"))
+    with pytest.raises(UnreadableError, match="changed while it was read"):
+        openers(photos[0], b"another key")
+    for process in openers._idle.queue:
+        process._process.kill()
+    with pytest.raises(UnreadableError, match="crashed the process"):
+        openers(photos[0], key)
+    np.testing.assert_array_equal(openers(photos[9], key), open_pixels(photos[9], key, transform))
+
+
+def test_a_gpu_is_fed_by_processes(tmp_path, photos, monkeypatch):
+    from caplens.backbones.transform import ImageTransform
+
+    class OnGPU(FakeBackbone):
+        device = "cuda"
+        transform = ImageTransform((4, 4), "squash")
+
+        def pixels(self, image):
+            raise AssertionError("images are opened elsewhere")
+
+    monkeypatch.setattr("caplens.embed.engine._WORTH_PROCESSES", 4)
+    Path(photos[3]).write_bytes(b"broken")
+    engine = Engine(OnGPU(), workers=2)
+    found = engine.images([*photos, picture(3)])
+    assert list(found.problems) == [3]
+    expected = OnGPU().encode_pixels([OnGPU.transform(picture(number)) for number in range(3)])
+    np.testing.assert_array_equal(found.vectors[found.index[:3]], expected)
