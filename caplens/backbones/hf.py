@@ -185,15 +185,25 @@ def load_tokenizer(folder: Path, setting: Setting) -> Any:
 
 def read_texts(tokenizer: Any, texts: Sequence[str], most: int) -> list[Tokens]:
     """Token numbers with the tokenizer's own markers; a longer text is cut by the tokenizer, which keeps the end marker."""
-    only = {"padding": False, "verbose": False, "return_attention_mask": False, "return_token_type_ids": False}
-    whole = tokenizer(list(texts), truncation=False, **only)["input_ids"]
+    whole = _token_numbers(tokenizer, list(texts))
     long = [index for index, ids in enumerate(whole) if len(ids) > most]
     made = [Tokens(ids, False) for ids in whole]
     if long:
-        cut = tokenizer([texts[index] for index in long], truncation=True, max_length=most, **only)["input_ids"]
+        cut = tokenizer([texts[index] for index in long], truncation=True, max_length=most)["input_ids"]
         for index, ids in zip(long, cut, strict=True):
             made[index] = Tokens(ids, True)
     return made
+
+
+def _token_numbers(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        numbers: list[list[int]] = tokenizer(texts, truncation=False, padding=False, verbose=False)["input_ids"]
+        return numbers
+    # What transformers adds to its own tokenizer's answer takes more time than the answer.
+    backend.no_truncation()
+    backend.no_padding()
+    return [encoding.ids for encoding in backend.encode_batch(texts)]
 
 
 def _image_settings(folder: Path) -> dict[str, Any]:

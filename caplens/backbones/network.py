@@ -16,6 +16,7 @@ from caplens.errors import CaplensError, InputError
 from caplens.libraries import require
 from caplens.progress import note
 
+_WIDTHS = 8
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -141,12 +142,22 @@ class TorchBackbone(Backbone):
 
     def stack(self, images: Sequence[Pixels]) -> Any:
         """One block of bytes; pinned, so that a GPU can fetch it while it computes."""
-        stacked = np.stack(images)
-        return stacked if self.device == "cpu" else self.torch.from_numpy(stacked).pin_memory()
+        if self.device == "cpu":
+            return np.stack(images)
+        block = self.torch.empty(
+            (len(images), *images[0].shape), dtype=self.torch.uint8, pin_memory=self.device.startswith("cuda")
+        )
+        np.stack(images, out=block.numpy())
+        return block
 
     def padded(self, ids: Sequence[Sequence[int]], pad: int, length: int | None = None, side: str = "right") -> tuple[Any, Any]:
-        """Token numbers in a rectangle, and which of them are no padding."""
+        """Token numbers in a rectangle, and which of them are no padding.
+
+        A GPU gets few different widths, because it plans its work anew for each.
+        """
         width = length or max(map(len, ids))
+        if length is None and self.device != "cpu":
+            width = min(-(-width // _WIDTHS) * _WIDTHS, self.max_tokens)
         filled = np.full((len(ids), width), pad, dtype=np.int64)
         mask = np.zeros((len(ids), width), dtype=np.int64)
         for row, numbers in enumerate(ids):

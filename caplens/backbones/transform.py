@@ -62,6 +62,12 @@ class ImageTransform:
     def smallest_side(self) -> int:
         return max(self.resize, *self.size)
 
+    @property
+    def most_bytes(self) -> int:
+        """The size of the largest result."""
+        pixels = self.most_patches * self.patch**2 if self.fit == "patches" else self.size[0] * self.size[1]
+        return 3 * pixels
+
     def _resized(self, image: Image.Image, size: tuple[int, int]) -> Image.Image:
         height, width = size
         return image if image.size == (width, height) else image.resize((width, height), self.resample)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -24,7 +24,7 @@ from caplens.backbones.base import Backbone, Tokens, Vectors, normalized
 from caplens.backbones.registry import load_backbone
 from caplens.backbones.transform import Pixels
 from caplens.data.sample import Picture
-from caplens.embed.opener import Openers, open_pixels
+from caplens.embed.opener import Item, Opened, Openers, open_pixels
 from caplens.embed.pictures import UnreadableError, content_key, picture_key, read
 from caplens.embed.store import Flags, Store, default_store
 from caplens.errors import InputError
@@ -42,6 +42,11 @@ _TOKENIZED_AT_ONCE = 8192
 """Texts that are sorted by length together."""
 _WORTH_PROCESSES = 512
 """Images for which starting processes pays."""
+_OPENED_TOGETHER = 8
+"""Images that a worker opens before it hands them over: handing over costs time too."""
+_READ_AT_ONCE = 2048
+_READERS = 4
+"""Threads that read files to know what they hold; more of them only wait for each other."""
 _MOST_WORKERS = 32
 
 
@@ -102,14 +107,26 @@ class Engine:
 
     def prepare(self, pictures: Sequence[Picture], texts: Iterable[Text]) -> None:
         """Encode what the store lacks. Many at once are faster than few: batches are fuller, and texts better sorted."""
-        images = _by_key(self._picture_keys(pictures), pictures)
-        self._encode_images(_without(images, self._shelf.known(list(images))))
+        self._encode_images(self._unknown(pictures), len(pictures))
         wanted = {text_key(text): text.whole for text in set(texts)}
-        self._encode_texts(_without(wanted, self._shelf.known(list(wanted))))
+        present = self._shelf.known(list(wanted))
+        self._encode_texts({key: text for key, text in wanted.items() if key not in present})
+
+    def _unknown(self, pictures: Sequence[Picture]) -> Iterator[Item]:
+        """Those that the store lacks, each once."""
+        passed: set[bytes] = set()
+        for start in range(0, len(pictures), _READ_AT_ONCE):
+            some = pictures[start : start + _READ_AT_ONCE]
+            items = _by_key(self._picture_keys(some), some)
+            passed |= self._shelf.known(list(items))
+            yield from ((key, picture) for key, picture in items.items() if key not in passed)
+            passed |= items.keys()
 
     def images(self, pictures: Sequence[Picture]) -> Embedded:
         keys = self._picture_keys(pictures)
-        vectors, place, _ = self._look_up(_by_key(keys, pictures), self._encode_images)
+        vectors, place, _ = self._look_up(
+            _by_key(keys, pictures), lambda lacking: self._encode_images(lacking.items(), len(lacking))
+        )
         index = np.array([-1 if key is None else place.get(key, -1) for key in keys], dtype=np.int64)
         problems = {row: self._why(pictures[row], keys[row]) for row in np.flatnonzero(index < 0).tolist()}
         return Embedded(vectors, index, np.zeros(len(index), dtype=bool), problems)
@@ -148,8 +165,8 @@ class Engine:
         """What stands for each picture in the store; None for those that cannot be read."""
         new = {str(picture): picture for picture in pictures if _has_path(picture)}
         new = {path: picture for path, picture in new.items() if path not in self._keys and path not in self._unreadable}
-        with ThreadPoolExecutor(self._workers) as pool:
-            for path, found in zip(new, track(pool.map(_key, new.values()), "reading images", len(new)), strict=True):
+        with ThreadPoolExecutor(min(self._workers, _READERS)) as pool:
+            for path, found in zip(new, pool.map(_key, new.values()), strict=True):
                 if isinstance(found, UnreadableError):
                     self._unreadable[path] = str(found)
                 else:
@@ -165,45 +182,44 @@ class Engine:
             return self._unreadable[key]
         return self._unreadable[str(picture)] if _has_path(picture) else str(_key(picture))
 
-    def _encode_images(self, wanted: dict[bytes, Picture]) -> None:
-        wanted = _without(wanted, self._unreadable)
-        if not wanted:
+    def _encode_images(self, items: Iterable[Item], expected: int) -> None:
+        """`expected` is about how many there are to come."""
+        remaining = (item for item in items if item[0] not in self._unreadable)
+        first = next(remaining, None)
+        if first is None:
             return
         size = self._batch_size or (_IMAGES_ON_CPU if self.backbone.device == "cpu" else _IMAGES_ON_GPU)
-        open_one = self._opener(len(wanted))
+        open_some = self._opener(expected)
 
-        def pixels(key: bytes, picture: Picture) -> Pixels | None:
-            try:
-                return open_one(picture, key)
-            except UnreadableError as error:
-                self._unreadable[key] = str(error)
-                return None
-
-        def batches() -> Iterator[tuple[list[bytes], Any, int]]:
+        def opened() -> Iterator[tuple[bytes, Pixels | UnreadableError]]:
+            """Everything that can be done to images without the model, done by as many as there are workers."""
+            waiting = chain([first], remaining)
+            groups = iter(lambda: list(islice(waiting, _OPENED_TOGETHER)), [])
             with ThreadPoolExecutor(self._workers) as pool:
-                opened = _in_order(pool, (partial(pixels, *item) for item in wanted.items()), _READY * size)
-                pairs = zip(wanted, opened, strict=True)
-                while portion := list(islice(pairs, size)):
-                    good = [(key, found) for key, found in portion if found is not None]
-                    yield (
-                        [key for key, _ in good],
-                        self.backbone.stack([found for _, found in good]) if good else None,
-                        len(portion),
-                    )
+                tasks = (partial(_with_keys, open_some, group) for group in groups)
+                for some in _in_order(pool, tasks, _READY * -(-size // _OPENED_TOGETHER) + self._workers):
+                    yield from some
+
+        def batches() -> Iterator[tuple[list[bytes], Any]]:
+            found = opened()
+            while portion := list(islice(found, size)):
+                good = [(key, pixels) for key, pixels in portion if not isinstance(pixels, UnreadableError)]
+                self._unreadable |= {key: str(error) for key, error in portion if isinstance(error, UnreadableError)}
+                yield [key for key, _ in good], self.backbone.stack([pixels for _, pixels in good]) if good else None
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DecompressionBombWarning)
-            for keys, stacked, _ in track(_ahead(batches()), "encoding images", len(wanted), size=lambda batch: batch[2]):
+            for keys, stacked in track(_ahead(batches()), "encoding images", expected, size=lambda batch: len(batch[0])):
                 if keys:
                     self._shelf.put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
 
-    def _opener(self, images: int) -> Callable[[Picture, bytes], Pixels]:
+    def _opener(self, images: int) -> Callable[[Sequence[Item]], Opened]:
         """Processes where a GPU waits for many images, else the threads themselves: a processor as model is slower than they."""
         transform = self.backbone.transform
         if self._openers is not None:
             return self._openers
         if transform is not None and self.backbone.device != "cpu" and self._workers > 1 and images >= _WORTH_PROCESSES:
-            self._openers = Openers(self._workers, transform)
+            self._openers = Openers(self._workers, _OPENED_TOGETHER, transform)
             return self._openers
         return partial(open_pixels, transform=transform or self.backbone.pixels)
 
@@ -269,9 +285,10 @@ def _by_key(keys: Sequence[bytes | None], pictures: Sequence[Picture]) -> dict[b
     return {key: picture for key, picture in zip(keys, pictures, strict=True) if key is not None}
 
 
-def _without(wanted: dict[bytes, T], others: Iterable[object]) -> dict[bytes, T]:
-    left = set(others)
-    return {key: item for key, item in wanted.items() if key not in left}
+def _with_keys(
+    open_some: Callable[[Sequence[Item]], Opened], items: Sequence[Item]
+) -> list[tuple[bytes, Pixels | UnreadableError]]:
+    return list(zip((key for key, _ in items), open_some(items), strict=True))
 
 
 def _in_order(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Iterator[T]:

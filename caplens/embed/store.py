@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -50,11 +51,12 @@ class Found(NamedTuple):
 
 
 class Shelf:
-    """The vectors of one model. Used from one thread at a time."""
+    """The vectors of one model."""
 
     def __init__(self, path: Path, model: str, fingerprint: str) -> None:
         self.path, self._model, self._fingerprint = path, model, fingerprint
         self._connection: sqlite3.Connection | None = None
+        self._lock = Lock()
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Which of the keys there are, without looking at their vectors."""
@@ -119,6 +121,10 @@ class Shelf:
 
     def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
         """The answer of the file. One that turns out to be damaged is replaced by an empty one, and asked again."""
+        with self._lock:
+            return self._answer(question)
+
+    def _answer(self, question: Callable[[sqlite3.Connection], T]) -> T:
         damaged = False
         while True:
             try:

@@ -16,8 +16,10 @@ from PIL import Image
 from tiny_models import picture
 
 from caplens.backbones.base import normalized
+from caplens.backbones.transform import ImageTransform
 from caplens.embed import Engine, Store, Text
-from caplens.embed.pictures import decode
+from caplens.embed.opener import Openers, open_pixels
+from caplens.embed.pictures import decode, picture_key, read
 
 TESTS = Path(__file__).parents[1]
 
@@ -221,31 +223,26 @@ def test_an_image_that_changes_while_it_is_read_gets_no_vector_of_another(tmp_pa
 
 
 def test_processes_open_images_as_threads_do(tmp_path, photos):
-    """Also bad ones, and one that crashes the process costs nothing but itself."""
-    from caplens.backbones.transform import ImageTransform
-    from caplens.embed.opener import Openers, open_pixels
-    from caplens.embed.pictures import UnreadableError, picture_key, read
-
-    transform = ImageTransform((24, 24), resize=24)
-    openers = Openers(2, transform)
+    """Also bad ones; one that crashes the process costs nothing but itself."""
+    transform = ImageTransform((24, 20), resize=24)
+    openers = Openers(2, 4, transform)
     (tmp_path / "text.jpg").write_text("no picture", encoding="ascii")
-    for path in photos:
-        key = picture_key(read(path))
-        np.testing.assert_array_equal(openers(path, key), open_pixels(path, key, transform))
-    with pytest.raises(UnreadableError, match="is no image"):
-        openers(str(tmp_path / "text.jpg"), picture_key(b"no picture"))
-    with pytest.raises(UnreadableError, match="changed while it was read"):
-        openers(photos[0], b"another key")
+    items = [(picture_key(read(path)), path) for path in [*photos[:2], str(tmp_path / "text.jpg")]]
+    items.append((b"another key", photos[3]))
+    by_process, by_thread = openers(items), open_pixels(items, transform)
+    for one, other in zip(by_process[:2], by_thread[:2], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [str(error) for error in by_process[2:]] == [str(error) for error in by_thread[2:]]
+    assert str(by_process[3]) == f"{photos[3]} changed while it was read"
+
     for process in openers._idle.queue:
         process._process.kill()
-    with pytest.raises(UnreadableError, match="crashed the process"):
-        openers(photos[0], key)
-    np.testing.assert_array_equal(openers(photos[9], key), open_pixels(photos[9], key, transform))
+    (crashed,) = openers(items[:1])
+    assert str(crashed) == f"{photos[0]} crashed the process that opened it"
+    np.testing.assert_array_equal(openers(items[:2])[1], by_thread[1])
 
 
 def test_a_gpu_is_fed_by_processes(tmp_path, photos, monkeypatch):
-    from caplens.backbones.transform import ImageTransform
-
     class OnGPU(FakeBackbone):
         device = "cuda"
         transform = ImageTransform((4, 4), "squash")

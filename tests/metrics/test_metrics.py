@@ -6,11 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from fake_backbone import FakeBackbone
 from hypothesis import given
 from hypothesis import strategies as st
 
 import caplens as package
 from caplens.data import Sample, SampleFile, read_references
+from caplens.embed import Engine
 from caplens.errors import InputError, MissingExtraError
 from caplens.metrics import METRICS, get_metric
 from caplens.metrics.cider import cider
@@ -324,4 +326,4 @@ def test_every_metric_that_is_listed_can_be_made(needs_java):
     pytest.importorskip("pycocoevalcap")
     for name in METRICS:
         if name != "spice":
-            assert get_metric(name).name == name
+            assert get_metric(name, engine=Engine(FakeBackbone())).name == name
