@@ -83,17 +83,19 @@ def measure(name: str, model: str, paths: list[str], texts: list[str], options: 
     pixels = torch.randint(0, 256, (size, 3, 224, 224), device=device).float() / 128 - 1
     pixels = pixels.to(backbone.loaded.network.dtype)
     images_bare = bare(lambda: backbone.image_features(pixels, None), size, options.seconds, device)
-    tokens = [found.ids for found in backbone.tokenize(texts[: 2 * size])]
-    ids = sorted(tokens, key=len)[size // 2 : size // 2 + size]
+    # Texts of middling length: the engine sorts them, so its batches have all lengths.
+    many = 4 * size
+    ids = sorted((found.ids for found in backbone.tokenize(texts[: 2 * many])), key=len)[many // 2 : many // 2 + many]
     inputs = {key: value.clone() for key, value in backbone._text_inputs(ids).items()}
-    texts_bare = bare(lambda: backbone.loaded.network.get_text_features(**inputs), size, options.seconds, device)
+    texts_bare = bare(lambda: backbone.loaded.network.get_text_features(**inputs), many, options.seconds, device)
 
     threads = opening_rate(ThreadPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform)
     processes = opening_rate(ProcessPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform, chunksize=32)
-    engine = Engine(backbone, Store(root / "store"), batch_size=size)
-    engine.prepare(paths[: 2 * size], [Text(text) for text in texts[: 2 * size]])
-    images_engine = rate(lambda: engine.prepare(paths[2 * size :], []), len(paths) - 2 * size, device)
-    texts_engine = rate(lambda: engine.prepare([], [Text(text) for text in texts[2 * size :]]), len(texts) - 2 * size, device)
+    engine = Engine(backbone, Store(root / "store"), batch_size=size if device == "cpu" else None)
+    warm = len(paths) // 8
+    engine.prepare(paths[:warm], [Text(text) for text in texts[:warm]])
+    images_engine = rate(lambda: engine.prepare(paths[warm:], []), len(paths) - warm, device)
+    texts_engine = rate(lambda: engine.prepare([], [Text(text) for text in texts[warm:]]), len(texts) - warm, device)
     limit = min(images_bare, max(threads, processes))
     cells = [
         f"{name}, {options.dtype}, {device}",

@@ -145,22 +145,24 @@ def _without_repeats(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]
 
 def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:
     """Each sample with its image looked up in `folder`: by its `image`, else by its id with a usual suffix."""
-    root = Path(folder)
-    if not root.is_dir():
-        raise InputError(f"{root}: there is no such folder of images.")
+    root = os.path.normpath(folder)
+    if not Path(root).is_dir():
+        raise InputError(f"{folder}: there is no such folder of images.")
     return (
         sample if isinstance(sample.image, bytes | Image) else replace(sample, image=_image_in(root, sample))
         for sample in samples
     )
 
 
-def _image_in(root: Path, sample: Sample) -> Picture:
+def _image_in(root: str, sample: Sample) -> Picture:
     """By its name, or by its name with another of the usual suffixes; never from outside the folder."""
     name = str(sample.image) if isinstance(sample.image, str | PathLike) else sample.id
-    inside = os.path.normpath(root / name)
-    if not Path(inside).is_relative_to(os.path.normpath(root)):
+    path = os.path.normpath(os.path.join(root, name))  # noqa: PTH118
+    if not path.startswith(root + os.sep):
         return NoPicture(f"the image {name} is outside the folder {root}")
-    path = Path(inside)
-    stems = (path.name, path.stem) if path.suffix.lower() in _IMAGE_SUFFIXES else (path.name,)
-    candidates = (path, *(path.with_name(stem + suffix) for stem in stems for suffix in _IMAGE_SUFFIXES))
+    if os.path.isfile(path):  # noqa: PTH113
+        return path
+    stem, suffix = os.path.splitext(path)  # noqa: PTH122
+    stems = (path, stem) if suffix.lower() in _IMAGE_SUFFIXES else (path,)
+    candidates = (Path(stem + suffix) for stem in stems for suffix in _IMAGE_SUFFIXES)
     return str(next((candidate for candidate in candidates if candidate.is_file()), path))

@@ -32,17 +32,18 @@ from caplens.progress import track
 from caplens.text.sentences import split_sentences
 
 T = TypeVar("T")
+Keyed = tuple[bytes, Pixels | UnreadableError]
 LongTexts = Literal["cut", "split"]
 
 _IMAGES_ON_CPU, _TEXTS_ON_CPU = 32, 64
-_IMAGES_ON_GPU, _TEXTS_ON_GPU = 256, 512
+_IMAGES_ON_GPU, _TEXTS_ON_GPU = 256, 1024
 _READY = 3
 """Batches that wait for the model."""
 _TOKENIZED_AT_ONCE = 8192
 """Texts that are sorted by length together."""
 _WORTH_PROCESSES = 512
 """Images for which starting processes pays."""
-_OPENED_TOGETHER = 8
+_OPENED_BY_THREAD, _OPENED_BY_PROCESS = 4, 32
 """Images that a worker opens before it hands them over: handing over costs time too."""
 _READ_AT_ONCE = 2048
 _READERS = 4
@@ -189,15 +190,15 @@ class Engine:
         if first is None:
             return
         size = self._batch_size or (_IMAGES_ON_CPU if self.backbone.device == "cpu" else _IMAGES_ON_GPU)
-        open_some = self._opener(expected)
+        open_some, together = self._opener(expected)
 
-        def opened() -> Iterator[tuple[bytes, Pixels | UnreadableError]]:
+        def opened() -> Iterator[Keyed]:
             """Everything that can be done to images without the model, done by as many as there are workers."""
             waiting = chain([first], remaining)
-            groups = iter(lambda: list(islice(waiting, _OPENED_TOGETHER)), [])
+            groups = iter(lambda: list(islice(waiting, together)), [])
             with ThreadPoolExecutor(self._workers) as pool:
                 tasks = (partial(_with_keys, open_some, group) for group in groups)
-                for some in _in_order(pool, tasks, _READY * -(-size // _OPENED_TOGETHER) + self._workers):
+                for some in _in_order(pool, tasks, _READY * size // together + self._workers):
                     yield from some
 
         def batches() -> Iterator[tuple[list[bytes], Any]]:
@@ -213,15 +214,18 @@ class Engine:
                 if keys:
                     self._shelf.put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
 
-    def _opener(self, images: int) -> Callable[[Sequence[Item]], Opened]:
-        """Processes where a GPU waits for many images, else the threads themselves: a processor as model is slower than they."""
+    def _opener(self, images: int) -> tuple[Callable[[Sequence[Item]], Opened], int]:
+        """What opens images, and how many together.
+
+        Processes where a GPU waits for many images, else the threads themselves: a processor as model is slower than they.
+        """
         transform = self.backbone.transform
+        waited_for = self.backbone.device != "cpu" and images >= _WORTH_PROCESSES
+        if self._openers is None and transform is not None and waited_for and self._workers > 1:
+            self._openers = Openers(self._workers, _OPENED_BY_PROCESS, transform)
         if self._openers is not None:
-            return self._openers
-        if transform is not None and self.backbone.device != "cpu" and self._workers > 1 and images >= _WORTH_PROCESSES:
-            self._openers = Openers(self._workers, _OPENED_TOGETHER, transform)
-            return self._openers
-        return partial(open_pixels, transform=transform or self.backbone.pixels)
+            return self._openers, _OPENED_BY_PROCESS
+        return partial(open_pixels, transform=transform or self.backbone.pixels), _OPENED_BY_THREAD
 
     def _encode_texts(self, wanted: dict[bytes, str]) -> None:
         if not wanted:
@@ -285,10 +289,8 @@ def _by_key(keys: Sequence[bytes | None], pictures: Sequence[Picture]) -> dict[b
     return {key: picture for key, picture in zip(keys, pictures, strict=True) if key is not None}
 
 
-def _with_keys(
-    open_some: Callable[[Sequence[Item]], Opened], items: Sequence[Item]
-) -> list[tuple[bytes, Pixels | UnreadableError]]:
-    return list(zip((key for key, _ in items), open_some(items), strict=True))
+def _with_keys(open_some: Callable[[Sequence[Item]], Opened], items: Sequence[Item]) -> Iterable[Keyed]:
+    return zip((key for key, _ in items), open_some(items), strict=True)
 
 
 def _in_order(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Iterator[T]:
