@@ -1,7 +1,7 @@
 """Peak memory and time of CLIPScore for a million pairs over 100,000 images: `python benchmarks/million_pairs.py`.
 
-The model is a stand-in that costs nothing: 512 numbers made from a hash. So what is measured is everything else: reading, hashing,
-the store on disk, and cosines. Runs in a process of its own, twice; the second run finds every vector in the store.
+The model is a stand-in that costs nothing: 512 random numbers. So what is measured is everything else: reading, hashing, the
+store on disk, and cosines. Runs in a process of its own, twice; the second run finds every vector in the store.
 """
 
 import argparse
@@ -62,10 +62,8 @@ def score(folder: Path, metrics: list[str]) -> None:
     results = caplens.score(folder / "captions.jsonl", metrics, images=folder / "photos", model=engine, resamples=0)
     assert not results.failed
     seconds = time.perf_counter() - start
-    print(
-        f"{len(results.ids):,} pairs with {', '.join(metrics)}: {seconds:.0f} s, {len(results.ids) / seconds:,.0f} pairs/s",
-        end="",
-    )
+    count = len(results.ids)
+    print(f"{count:,} pairs with {', '.join(metrics)}: {seconds:.0f} s, {count / seconds:,.0f} pairs/s", end="")
 
 
 def main() -> None:

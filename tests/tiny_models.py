@@ -21,6 +21,14 @@ def picture(number: int, width: int = 90, height: int = 60) -> Image.Image:
 PICTURES = [picture(number, *size) for number, size in enumerate([(90, 60), (64, 101), (48, 48), (33, 40)])]
 
 
+def library_images(folder: Path) -> object:
+    """The library's own image processor, the one that uses Pillow."""
+    import transformers
+
+    plain = {"backend": "pil"} if int(transformers.__version__.split(".")[0]) >= 5 else {"use_fast": False}
+    return transformers.AutoImageProcessor.from_pretrained(folder, **plain)
+
+
 def save_json(folder: Path, **files: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -156,7 +164,9 @@ def chinese_clip(folder: Path) -> Path:
     text = {**TOWER, "vocab_size": len(vocabulary), "max_position_embeddings": 120, "pad_token_id": 0}
     config = ChineseCLIPConfig(text_config=text, vision_config=VISION, projection_dim=24)
     ChineseCLIPModel(config).save_pretrained(folder)
-    save_json(folder, preprocessor_config={**CLIP_IMAGES, "image_processor_type": "ChineseCLIPImageProcessor"})
+    squashed = {"size": {"height": 32, "width": 32}, "do_center_crop": False}
+    images = {**CLIP_IMAGES, **squashed, "image_processor_type": "ChineseCLIPImageProcessor"}
+    save_json(folder, preprocessor_config=images)
     return folder
 
 
@@ -191,13 +201,22 @@ def siglip(folder: Path) -> Path:
     return folder
 
 
+GEMMA = {
+    "model_max_length": 64,
+    "model_input_names": ["input_ids"],
+    "padding_side": "right",
+    "add_bos_token": False,
+    "add_eos_token": True,
+}
+
+
 def siglip2(folder: Path) -> Path:
     """A SigLIP 2 of fixed size as `google/siglip2-base-patch16-224` lies on the hub: a SigLIP with Gemma's tokenizer."""
     import torch
     from transformers import SiglipConfig, SiglipModel
 
     torch.manual_seed(6)
-    unigram_tokenizer(folder, "GemmaTokenizer", model_max_length=64, model_input_names=["input_ids"], padding_side="right")
+    unigram_tokenizer(folder, "GemmaTokenizer", **GEMMA)
     text = _text(max_position_embeddings=64, projection_size=32)
     SiglipModel(SiglipConfig(text_config=text, vision_config=VISION)).save_pretrained(folder)
     save_json(folder, preprocessor_config=SIGLIP_IMAGES)
@@ -210,7 +229,7 @@ def naflex(folder: Path) -> Path:
     from transformers import Siglip2Config, Siglip2Model
 
     torch.manual_seed(7)
-    unigram_tokenizer(folder, "GemmaTokenizer", model_max_length=64, model_input_names=["input_ids"], padding_side="right")
+    unigram_tokenizer(folder, "GemmaTokenizer", **GEMMA)
     vision = {**TOWER, "patch_size": 8, "num_patches": 16}
     text = _text(max_position_embeddings=64, projection_size=32)
     Siglip2Model(Siglip2Config(text_config=text, vision_config=vision)).save_pretrained(folder)

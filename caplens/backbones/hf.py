@@ -25,13 +25,15 @@ class _Family(NamedTuple):
     """Whether texts are padded to full length, and the padding read as text."""
     masked: bool = True
     lower: bool = False
+    first_token: bool = False
+    """Whether the first token stands for the text; `get_text_features` of transformers 4 looks for it in the wrong place."""
 
 
 _FAMILIES = {
     "clip": _Family(),
     "metaclip_2": _Family(),
     "altclip": _Family(most_tokens=77),
-    "chinese_clip": _Family(most_tokens=52),
+    "chinese_clip": _Family(most_tokens=52, first_token=True),
     "siglip": _Family(most_tokens=64, fixed_length=True, masked=False),
     "siglip2": _Family(most_tokens=64, fixed_length=True, masked=False, lower=True),
 }
@@ -94,7 +96,10 @@ class HuggingFace(TorchBackbone):
         return pooled(self.loaded.network.get_image_features(pixel_values=pixels))
 
     def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
-        return pooled(self.loaded.network.get_text_features(**self._text_inputs(ids)))
+        network, inputs = self.loaded.network, self._text_inputs(ids)
+        if self._family.first_token:
+            return network.text_projection(network.text_model(**inputs).last_hidden_state[:, 0])
+        return pooled(network.get_text_features(**inputs))
 
     def _text_inputs(self, ids: Sequence[Sequence[int]]) -> dict[str, Any]:
         length = self.loaded.max_tokens if self._family.fixed_length else None

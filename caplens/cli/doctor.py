@@ -5,8 +5,11 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from caplens.backbones.network import choose_device
 from caplens.cli import options
 from caplens.cli.output import choose_format, deliver
+from caplens.embed import default_store
+from caplens.errors import CaplensError
 from caplens.metrics.java import coco_folder, find_java
 from caplens.report import Table
 from caplens.version import __version__
@@ -24,12 +27,18 @@ _EXTRAS = {
         "pythainlp": "pythainlp",
     },
     "java": {"pycocoevalcap": "pycocoevalcap"},
+    "hf": {"torch": "torch", "transformers": "transformers", "safetensors": "safetensors", "sentencepiece": "sentencepiece"},
+    "openclip": {"open_clip": "open_clip_torch"},
+    "st": {"sentence_transformers": "sentence-transformers"},
 }
 _FOR = {
     "parquet": "Parquet files",
     "sacrebleu": "the tokenizers 13a and intl",
     "cjk": "the tokenizers jieba, ja-mecab, ko-mecab and newmm",
     "java": "METEOR and SPICE",
+    "hf": "models hf: and mclip:",
+    "openclip": "models openclip:",
+    "st": "models st:",
 }
 
 EXAMPLES = """
@@ -52,6 +61,10 @@ def doctor(output: options.Output = None, format: options.OutputFormat = None) -
         found = ", ".join(f"{package} {_package(package)[1]}" for package in packages.values() if package not in missing)
         advice = f"pip install 'caplens[{extra}]'" if missing else ""
         rows.append([f"{_FOR[extra]}", "missing" if missing else "ok", found or "–", advice])
+    rows.append(["GPU", *_gpu()])
+    kept = default_store()
+    size = sum(about.bytes for about in kept.models())
+    rows.append(["vectors kept between runs", "ok", f"{size / 1e9:.2f} GB in {kept.folder}", "caplens store info"])
     rows.append(["Java (METEOR; SPICE needs 8 or 11)", *_java()])
     rows.append(["SPICE's language models", *_spice_models()])
     table = Table(["what", "state", "found", "how to get it"], rows)
@@ -63,6 +76,16 @@ def _package(name: str) -> tuple[str, str]:
         return "ok", version(name)
     except PackageNotFoundError:
         return "missing", "–"
+
+
+def _gpu() -> tuple[str, str, str]:
+    if find_spec("torch") is None:
+        return "missing", "–", "needed for large models only; pip install 'caplens[hf]'"
+    try:
+        device = choose_device("auto")
+    except CaplensError as error:
+        return "broken", str(error), "install torch anew"
+    return ("missing", "–", "needed for large models only") if device == "cpu" else ("ok", device, "")
 
 
 def _java() -> tuple[str, str, str]:

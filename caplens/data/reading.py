@@ -145,7 +145,7 @@ def _without_repeats(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]
 
 def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:
     """Each sample with its image looked up in `folder`: by its `image`, else by its id with a usual suffix."""
-    root = os.path.normpath(folder)
+    root = os.path.abspath(folder)  # noqa: PTH100
     if not Path(root).is_dir():
         raise InputError(f"{folder}: there is no such folder of images.")
     return (
@@ -158,7 +158,7 @@ def _image_in(root: str, sample: Sample) -> Picture:
     """By its name, or by its name with another of the usual suffixes; never from outside the folder."""
     name = str(sample.image) if isinstance(sample.image, str | PathLike) else sample.id
     path = os.path.normpath(os.path.join(root, name))  # noqa: PTH118
-    if not path.startswith(root + os.sep):
+    if not path.startswith(os.path.join(root, "")):  # noqa: PTH118
         return NoPicture(f"the image {name} is outside the folder {root}")
     if os.path.isfile(path):  # noqa: PTH113
         return path

@@ -31,10 +31,12 @@ def library_vectors(folder, kind, texts):
     inputs = tokenizer(texts, padding=padding, truncation=True, max_length=LIMITS[kind], return_tensors="pt")
     if kind in PADDED:
         inputs.pop("attention_mask", None)
-    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    processor = tiny_models.library_images(folder)
     with torch.no_grad():
-        text = network.get_text_features(**inputs)
-        image = network.get_image_features(**processor(PICTURES, return_tensors="pt"))
+        pixels = processor(PICTURES, return_tensors="pt")
+        image = network.get_image_features(**pixels)
+        # transformers 4 has a fault in this method of Chinese-CLIP, and none in the model's own forward pass.
+        text = network(**inputs, **pixels).text_embeds if kind == "chinese_clip" else network.get_text_features(**inputs)
     return (torch.nn.functional.normalize(getattr(f, "pooler_output", f)).numpy() for f in (image, text))
 
 

@@ -5,7 +5,7 @@ import pytest
 from fake_backbone import FakeBackbone
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import PICTURES, picture
+from tiny_models import PICTURES, library_images, picture
 
 import caplens as package
 from caplens.backbones import load_backbone
@@ -87,7 +87,7 @@ def test_torchmetrics_gives_the_same_cosine(clip_folder):
             return getattr(found := self.inner.get_text_features(ids, mask), "pooler_output", found)
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(clip_folder)
-    images = transformers.AutoImageProcessor.from_pretrained(clip_folder, backend="pil")
+    images = library_images(clip_folder)
 
     def processor(text=None, images_=None, **given):
         pixels = given.get("images", images_)
