@@ -50,8 +50,7 @@ class HuggingFace(TorchBackbone):
         super().__init__(name.full, fingerprint(files, "hf", 1, setting.dtype), setting)
 
     def load(self) -> Loaded:
-        transformers = require("transformers", f"The model {self.name}", "hf")
-        quietly(transformers)
+        transformers = library(self.name)
         config = self._configuration(transformers)
         self._family = _FAMILIES.get(config.model_type, _Family())
         network = load_network(transformers.AutoModel, self.folder, config, self.setting)
@@ -158,10 +157,14 @@ def pooled(features: Any) -> Any:
     return getattr(features, "pooler_output", features)
 
 
-def quietly(transformers: Any) -> None:
-    """caplens says itself what is wrong with a model, and has bars of its own."""
+def library(model: str, extra: str = "hf") -> Any:
+    """transformers, quiet: caplens says itself what is wrong with a model, and has bars of its own."""
+    # A torchvision that does not fit breaks this part of transformers only, and shows when it is used.
+    require("transformers.modeling_utils", f"The model {model}", extra)
+    transformers = require("transformers", f"The model {model}", extra)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    return transformers
 
 
 def load_network(kind: Any, folder: Path, config: Any, setting: Setting) -> Any:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from caplens.backbones.base import Backbone, Tokens, Vectors
-from caplens.backbones.hf import load_tokenizer, quietly, read_texts
+from caplens.backbones.hf import library, load_tokenizer, read_texts
 from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TextTower, read_weights
 from caplens.errors import InputError
-from caplens.libraries import require
 
 _IMAGE_TOWERS = {
     "vit-b-32": "hf:openai/clip-vit-base-patch32",
@@ -33,8 +32,7 @@ class MCLIP(TextTower):
         super().__init__(name.full, made, image, setting)
 
     def load(self) -> Loaded:
-        transformers = require("transformers", f"The model {self.name}", "hf")
-        quietly(transformers)
+        transformers = library(self.name)
         weights = _weights(self.folder)
         linear, base = _part(weights, "LinearTransformation."), _part(weights, "transformer.")
         if set(linear) != {"weight", "bias"} or not base:

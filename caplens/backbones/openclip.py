@@ -7,7 +7,7 @@ from typing import Any
 
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens, Vectors
-from caplens.backbones.hf import quietly, read_texts
+from caplens.backbones.hf import library, read_texts
 from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TorchBackbone
@@ -31,7 +31,7 @@ class OpenCLIP(TorchBackbone):
 
     def load(self) -> Loaded:
         open_clip = _library(self.name)
-        quietly(require("transformers", f"The model {self.name}", "openclip"))
+        library(self.name, "openclip")
         try:
             network = open_clip.create_model(self._model, self._pretrained, require_pretrained=True, **self._base_configuration())
             tokenizer = open_clip.get_tokenizer(self._model)

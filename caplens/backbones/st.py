@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from caplens.backbones.base import Backbone, Tokens, Vectors
-from caplens.backbones.hf import HuggingFace, quietly, read_texts
+from caplens.backbones.hf import HuggingFace, library, read_texts
 from caplens.backbones.hub import find_model, fingerprint, model_files
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TextTower
@@ -24,10 +24,10 @@ class SentenceTransformer(TextTower):
         super().__init__(name.full, made, image, setting)
 
     def load(self) -> Loaded:
-        library = require("sentence_transformers", f"The model {self.name}", "st")
-        quietly(require("transformers", f"The model {self.name}", "st"))
+        library(self.name, "st")
+        sentence_transformers = require("sentence_transformers", f"The model {self.name}", "st")
         try:
-            network = library.SentenceTransformer(
+            network = sentence_transformers.SentenceTransformer(
                 str(self.folder), device="cpu", local_files_only=True, trust_remote_code=self.setting.trust_remote_code
             )
         except (OSError, ValueError, KeyError, RuntimeError) as error:

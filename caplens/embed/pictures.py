@@ -11,7 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from caplens.data.sample import NoPicture, Picture
 
 _KEY_BYTES = 16
-_SCALE = 2
+_SCALE = 3
 """A JPEG is decoded at a smaller scale only if it then still has this many times the pixels that are needed, per side."""
 
 

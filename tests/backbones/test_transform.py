@@ -1,0 +1,77 @@
+"""Images are prepared as each library does it: the score cannot tell the difference."""
+
+import io
+
+import numpy as np
+import pytest
+import tiny_models
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from caplens.backbones import load_backbone
+from caplens.backbones.transform import ImageTransform, patched_size
+from caplens.embed.pictures import decode
+
+OPEN_CLIP = {**tiny_models.OPEN_CLIP_IMAGES, "size": 48, "fill_color": 0}
+
+
+@given(st.integers(20, 120), st.integers(20, 120), st.integers(0, 100))
+@settings(max_examples=25, deadline=None)
+def test_clip_images_equal_those_of_transformers(width, height, number):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    library = (
+        transformers.CLIPImageProcessorPil if hasattr(transformers, "CLIPImageProcessorPil") else transformers.CLIPImageProcessor
+    )
+    picture = tiny_models.picture(number, width, height)
+    theirs = np.asarray(library(**_settings())(picture, return_tensors="np", do_normalize=False)["pixel_values"][0]) * 255
+    ours = ImageTransform.from_transformers(tiny_models.CLIP_IMAGES, "here")(picture)
+    np.testing.assert_allclose(theirs.transpose(1, 2, 0), ours, atol=0.01)
+
+
+def _settings():
+    return {key: value for key, value in tiny_models.CLIP_IMAGES.items() if key != "image_processor_type"}
+
+
+@pytest.mark.parametrize("mode", ["shortest", "squash", "longest"])
+@given(st.integers(20, 120), st.integers(20, 120))
+@settings(max_examples=15, deadline=None)
+def test_open_clip_images_equal_those_of_open_clip(mode, width, height):
+    library = pytest.importorskip("open_clip.transform", reason="open_clip is not installed", exc_type=ImportError)
+    config = {**OPEN_CLIP, "resize_mode": mode}
+    picture = tiny_models.picture(1, width, height)
+    plain = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
+    preprocess = library.image_transform_v2(library.PreprocessCfg(**{**config, **plain}), is_train=False)
+    ours = ImageTransform.from_open_clip(config)(picture)
+    np.testing.assert_allclose(preprocess(picture).numpy().transpose(1, 2, 0) * 255, ours, atol=0.01)
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000), st.sampled_from([8, 14, 16]), st.sampled_from([16, 256, 729]))
+@settings(deadline=None)
+def test_patches_cover_as_much_as_they_may(height, width, patch, most):
+    tall, wide = patched_size(height, width, patch, most)
+    assert tall % patch == wide % patch == 0
+    assert 1 <= (tall // patch) * (wide // patch) <= max(most, 1)
+
+
+def test_a_large_jpeg_decoded_at_a_smaller_scale_gives_the_same_vector(clip_folder):
+    backbone = load_backbone(f"hf:{clip_folder}", device="cpu")
+    side = backbone.transform.smallest_side
+    for seed in range(4):
+        stream = io.BytesIO()
+        photo_like(seed, 500, 600 + 40 * seed).save(stream, "JPEG", quality=92)
+        small = decode(stream.getvalue(), smallest_side=side)
+        whole = Image.open(io.BytesIO(stream.getvalue())).convert("RGB")
+        assert small.width < whole.width / 3
+        first, second = backbone.encode_images([small, whole])
+        assert first @ second > 0.9999
+
+
+def photo_like(seed: int, height: int, width: int) -> Image.Image:
+    """Noise with the spectrum of photos: the finer, the fainter."""
+    random = np.random.default_rng(seed)
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
+    frequency[0, 0] = 1
+    planes = [np.fft.irfft2(np.fft.rfft2(random.normal(size=(height, width))) / frequency**1.2) for _ in range(3)]
+    colours = np.stack([(plane - plane.mean()) / plane.std() for plane in planes], axis=-1)
+    return Image.fromarray(np.clip(128 + 50 * colours, 0, 255).astype(np.uint8))
