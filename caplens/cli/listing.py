@@ -12,6 +12,7 @@ from caplens.cli.output import choose_format, deliver
 from caplens.data.languages import CROSSMODAL_3600, language_names
 from caplens.metrics import METRICS
 from caplens.report import Table
+from caplens.report.tables import Cell
 from caplens.text import TOKENIZERS, default_tokenizer
 
 EXAMPLES = """
@@ -56,13 +57,16 @@ def _metrics() -> Table:
 
 
 def _models() -> Table:
-    rows = [list(preset) for preset in PRESETS]
-    columns = ["model", "million parameters", "languages", "longest text (tokens)", "licence", "download (GB)", "source"]
+    rows: list[list[Cell]] = [
+        [name, int(parameters), languages, int(tokens), licence, float(download), source]
+        for name, parameters, languages, tokens, licence, download, source in PRESETS
+    ]
     notes = [
+        "Millions of parameters and GB to download: about. 'table 1' is that of the multilingual CLIPScore paper.",
         "Any other model of these families works too: hf:ORG/NAME, openclip:ARCH/PRETRAINED, openclip:hf-hub:ORG/NAME,",
         "mclip:ORG/NAME, st:ORG/NAME, or the path of a folder in place of ORG/NAME.",
     ]
-    return Table(columns, rows, notes=notes)
+    return Table(["model", "M", "languages", "tokens", "licence", "GB", "source"], rows, notes=notes, digits=1)
 
 
 def _tokenizers() -> Table:

@@ -5,6 +5,7 @@ memory does not grow with them.
 """
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
@@ -134,9 +135,13 @@ class CosineCollector(Collector):
     def warnings(self) -> list[str]:
         if not self.truncated:
             return []
-        policy = "were cut" if self.engine.long == "cut" else "have sentences that were cut"
-        advice = " --long split takes the mean over their sentences instead." if self.engine.long == "cut" else ""
-        return [f"{len(self.truncated)} captions (or references of theirs) are longer than the model takes and {policy}.{advice}"]
+        counts = ", ".join(f"{lang} {count}" for lang, count in sorted(Counter(self.truncated.values()).items()))
+        what = "captions or references of theirs" if self._with_references else "captions"
+        if self.engine.long == "cut":
+            how = "were cut; --long split takes the mean over their sentences instead"
+        else:
+            how = "have sentences that were cut"
+        return [f"{len(self.truncated)} {what} ({counts}) are longer than the model takes and {how}."]
 
 
 def _picture(sample: Sample) -> Picture:
