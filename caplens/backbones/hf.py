@@ -46,7 +46,7 @@ class HuggingFace(TorchBackbone):
         self.folder = folder
         weights = name.options.get("weights")
         self.checkpoint = None if weights is None else checkpoint.find(weights)
-        files = model_files(self.folder) + ([] if self.checkpoint is None else [self.checkpoint])
+        files = model_files(self.folder, setting.trust_remote_code) + ([] if self.checkpoint is None else [self.checkpoint])
         super().__init__(name.full, fingerprint(files, "hf", 1, setting.dtype), setting)
 
     def load(self) -> Loaded:
@@ -62,11 +62,10 @@ class HuggingFace(TorchBackbone):
         )
         place = self.folder / "preprocessor_config.json"
         transform = ImageTransform.from_transformers(_image_settings(self.folder), str(place))
-        text = config.text_config
-        longest = min(text.max_position_embeddings, self._family.most_tokens or text.max_position_embeddings)
+        text = getattr(config, "text_config", config)
+        limits = (getattr(text, "max_position_embeddings", None), self._family.most_tokens, self._tokenizer.model_max_length)
+        longest = min(limit for limit in limits if limit)
         dim = getattr(config, "projection_dim", None) or getattr(text, "projection_size", None) or text.hidden_size
-        if config.model_type.startswith("siglip"):
-            dim = config.vision_config.hidden_size
         return Loaded(network, self._tokenizer, dim, longest, transform)
 
     def _configuration(self, transformers: Any) -> Any:
@@ -147,7 +146,7 @@ class NaFlex(HuggingFace):
 
 
 def load(name: ModelName, setting: Setting) -> HuggingFace:
-    folder = find_model(name.model, name.options.get("revision"), offline=setting.offline)
+    folder = find_model(name.model, name.options.get("revision"), offline=setting.offline, code=setting.trust_remote_code)
     kind = read_json(folder / "config.json").get("model_type")
     return (NaFlex if kind == "siglip2" else HuggingFace)(name, folder, setting)
 

@@ -21,26 +21,33 @@ from caplens.progress import note
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
 _SMALL = ("*.json", "*.txt", "*.model", "*.jinja")
+_CODE = ("*.py",)
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth")
 _UNRELATED = ("onnx/*", "openvino/*", "*.onnx", "flax*", "tf_*", "*.msgpack", "*.h5", "runs/*", "training_args.bin")
-_MEANT = frozenset(pattern.removeprefix("*") for pattern in (*_SMALL, *_WEIGHTS))
+_SAFE = ".safetensors"
 
 
-def find_model(name: str, revision: str | None = None, *, offline: bool = False, weights: bool = True) -> Path:
-    """The folder of a model: `name` itself, or where the hub's model of that name is cached, downloaded if need be."""
+def find_model(
+    name: str, revision: str | None = None, *, offline: bool = False, weights: bool = True, code: bool = False
+) -> Path:
+    """The folder of a model: `name` itself, or where the hub's model of that name is cached, downloaded if need be.
+
+    `weights` and `code` say whether these are needed too, beside configuration and vocabulary.
+    """
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
     if not _REPOSITORY.fullmatch(name) or name.startswith("."):
         raise InputError(f"{name}: there is no such folder of a model.")
-    cached = _snapshot(name, revision, [*_SMALL, *_WEIGHTS], local_files_only=True)
+    small = (*_SMALL, *(_CODE if code else ()))
+    cached = _snapshot(name, revision, [*small, *_WEIGHTS], local_files_only=True)
     if cached is not None and (not weights or _weight_files(cached)):
         note(f"{name}: from the cache")
         return cached
     if offline or os.environ.get("HF_HUB_OFFLINE", "0") not in ("0", ""):
         raise InputError(f"{name}: it is not on this machine, and nothing may be downloaded. {_by_hand(name)}")
     note(f"{name}: downloading into the Hugging Face cache")
-    found = _snapshot(name, revision, [*_SMALL, *((_WEIGHTS[0],) if weights else ())])
+    found = _snapshot(name, revision, [*small, *((_WEIGHTS[0],) if weights else ())])
     if found is not None and weights and not _weight_files(found):
         found = _snapshot(name, revision, list(_WEIGHTS))
     if found is None or (weights and not _weight_files(found)):
@@ -112,9 +119,17 @@ def fingerprint(files: Iterable[Path], *facts: object) -> str:
     return hashlib.sha256(json.dumps([names, hashes, [str(fact) for fact in facts]]).encode()).hexdigest()
 
 
-def model_files(folder: Path) -> list[Path]:
-    """The files of a folder that make a model: configuration, vocabulary and weights."""
-    return [path for path in folder.rglob("*") if path.suffix in _MEANT and path.is_file()]
+def model_files(folder: Path, code: bool = False) -> list[Path]:
+    """The files of a folder that make a model: configuration, vocabulary, weights, and code if that is run.
+
+    Weights in other formats beside safetensors are copies that nobody reads, and that not every machine has.
+    """
+    patterns = (*_SMALL, *_WEIGHTS, *(_CODE if code else ()))
+    suffixes = {pattern.removeprefix("*") for pattern in patterns}
+    found = [path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file()]
+    safe = {path.parent for path in found if path.suffix == _SAFE}
+    copies = {pattern.removeprefix("*") for pattern in _WEIGHTS} - {_SAFE}
+    return [path for path in found if not (path.parent in safe and path.suffix in copies)]
 
 
 def _file_hash(path: Path) -> str:

@@ -108,7 +108,8 @@ class Engine:
 
     def prepare(self, pictures: Sequence[Picture], texts: Iterable[Text]) -> None:
         """Encode what the store lacks. Many at once are faster than few: batches are fuller, and texts better sorted."""
-        self._encode_images(self._unknown(pictures), len(pictures))
+        unique = list({str(picture) if _has_path(picture) else id(picture): picture for picture in pictures}.values())
+        self._encode_images(self._unknown(unique), len(unique))
         wanted = {text_key(text): text.whole for text in set(texts)}
         present = self._shelf.known(list(wanted))
         self._encode_texts({key: text for key, text in wanted.items() if key not in present})

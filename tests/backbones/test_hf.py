@@ -1,5 +1,7 @@
 """Every family of transformers: a tiny model, saved as on the hub, gives the vectors that transformers gives."""
 
+import shutil
+
 import numpy as np
 import pytest
 import tiny_models
@@ -74,8 +76,6 @@ def test_tokens_have_vectors_of_their_own(model):
 
 
 def test_the_fingerprint_tells_weights_and_number_formats_apart(clip_folder, tmp_path):
-    import shutil
-
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(clip_folder, tmp_path / "copy")
@@ -97,8 +97,6 @@ def test_half_precision_is_close(clip_folder, dtype):
 
 
 def test_weights_that_are_missing_are_an_error(clip_folder, tmp_path):
-    import shutil
-
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(clip_folder, tmp_path / "copy")
@@ -113,3 +111,51 @@ def test_a_model_of_another_type_is_refused(clip_folder, tmp_path):
     tiny_models.save_json(tmp_path / "bert", config={"model_type": "bert"})
     with pytest.raises(InputError, match="models of type 'bert' are not known"):
         load_backbone(f"hf:{tmp_path / 'bert'}", device="cpu").encode_texts(["a dog"])
+
+
+REMOTE = """
+import torch
+from pathlib import Path
+from transformers import PretrainedConfig, PreTrainedModel
+
+class TinyConfig(PretrainedConfig):
+    model_type = "tiny-remote"
+    hidden_size = 24
+    max_position_embeddings = 77
+
+class TinyModel(PreTrainedModel):
+    config_class = TinyConfig
+    def __init__(self, config):
+        super().__init__(config)
+        self.words = torch.nn.Embedding(600, 24)
+        self.post_init()
+    def get_text_features(self, input_ids, attention_mask):
+        return self.words(input_ids).mean(1)
+    def get_image_features(self, pixel_values):
+        return pixel_values.mean((2, 3)).repeat(1, 8)
+"""
+
+
+def test_code_that_comes_with_a_model_is_run_only_when_asked(clip_folder, tmp_path):
+    from safetensors.torch import save_file
+
+    folder = shutil.copytree(clip_folder, tmp_path / "remote")
+    (folder / "tiny.py").write_text(REMOTE, encoding="ascii")
+    classes = {"AutoConfig": "tiny.TinyConfig", "AutoModel": "tiny.TinyModel"}
+    tiny_models.save_json(folder, config={"model_type": "tiny-remote", "auto_map": classes})
+    save_file({"words.weight": torch.randn(600, 24)}, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match="--trust-remote-code runs it"):
+        load_backbone(f"hf:{folder}", device="cpu").encode_texts(["a dog"])
+    trusted = load_backbone(f"hf:{folder}", device="cpu", trust_remote_code=True)
+    assert trusted.encode_texts(["a dog"]).shape == (1, 24)
+    assert trusted.encode_images(PICTURES).shape == (4, 24)
+    before = trusted.fingerprint
+    (folder / "tiny.py").write_text(REMOTE + "\n# another version\n", encoding="ascii")
+    assert load_backbone(f"hf:{folder}", device="cpu", trust_remote_code=True).fingerprint != before
+
+
+def test_copies_of_the_weights_do_not_change_the_fingerprint(clip_folder, tmp_path):
+    folder = shutil.copytree(clip_folder, tmp_path / "copy")
+    (folder / "pytorch_model.bin").write_bytes(b"the same in another format")
+    (folder / "README.md").write_text("about it", encoding="ascii")
+    assert load_backbone(f"hf:{folder}").fingerprint == load_backbone(f"hf:{clip_folder}").fingerprint
