@@ -65,11 +65,11 @@ class TorchBackbone(Backbone):
 
     @cached_property
     def torch(self) -> Any:
-        return require("torch", f"The model {self.name}", "torch")
+        return require("torch", f"The model {self.name}", "hf")
 
     @cached_property
     def device(self) -> str:  # type: ignore[override]
-        return choose_device(self.setting.device)
+        return choose_device(self.setting.device, self.torch)
 
     @cached_property
     def loaded(self) -> Loaded:
@@ -197,9 +197,8 @@ class TextTower(TorchBackbone):
         raise NotImplementedError
 
 
-def choose_device(wanted: str) -> str:
+def choose_device(wanted: str, torch: Any) -> str:
     """`auto` is the first GPU if there is one."""
-    torch = require("torch", "Choosing a device", "torch")
     if wanted == "auto":
         if torch.cuda.is_available():
             return "cuda"

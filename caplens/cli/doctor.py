@@ -10,6 +10,7 @@ from caplens.cli import options
 from caplens.cli.output import choose_format, deliver
 from caplens.embed import default_store
 from caplens.errors import CaplensError
+from caplens.libraries import require
 from caplens.metrics.java import coco_folder, find_java
 from caplens.report import Table
 from caplens.version import __version__
@@ -82,7 +83,7 @@ def _gpu() -> tuple[str, str, str]:
     if find_spec("torch") is None:
         return "missing", "–", "needed for large models only; pip install 'caplens[hf]'"
     try:
-        device = choose_device("auto")
+        device = choose_device("auto", require("torch", "Choosing a device", "hf"))
     except CaplensError as error:
         return "broken", str(error), "install torch anew"
     return ("missing", "–", "needed for large models only") if device == "cpu" else ("ok", device, "")
