@@ -80,16 +80,7 @@ class MCLIP(TextTower):
 def load(name: ModelName, setting: Setting, other: Callable[[str], Backbone]) -> MCLIP:
     """`other` loads the image tower by its name."""
     folder = find_model(name.model, name.options.get("revision"), offline=setting.offline)
-    image = name.options.get("image")
-    if image is None:
-        known = name.model.rstrip("/").lower()
-        image = next((tower for ending, tower in _IMAGE_TOWERS.items() if known.endswith(ending)), None)
-    if image is None:
-        raise InputError(
-            f"{name.full!r}: its name does not tell which image tower it was taught by. Name it, as in"
-            f" {name.full},image=hf:openai/clip-vit-base-patch32"
-        )
-    return MCLIP(name, folder, other(image), setting)
+    return MCLIP(name, folder, other(name.image_model(_IMAGE_TOWERS)), setting)
 
 
 def _weights(folder: Path) -> dict[str, Any]:

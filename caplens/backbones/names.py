@@ -32,3 +32,14 @@ class ModelName(NamedTuple):
                 choice = ", ".join(families[family]) or "none"
                 raise InputError(f"{text!r}: models of {family}: have no option {option!r}; choose from: {choice}.")
         return cls(family, model, options, text)
+
+    def image_model(self, known: dict[str, str]) -> str:
+        """Which model encodes the images: the one of the option `image`, else the one known for the end of this name."""
+        ending = self.model.rstrip("/").lower()
+        found = self.options.get("image") or next((model for end, model in known.items() if ending.endswith(end)), None)
+        if found is None:
+            raise InputError(
+                f"{self.full!r}: its name does not tell which model encodes the images. Name it, as in"
+                f" {self.full},image={next(iter(known.values()))}"
+            )
+        return found

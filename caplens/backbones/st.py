@@ -67,16 +67,7 @@ def load(name: ModelName, setting: Setting, other: Callable[[str], Backbone]) ->
     first = _modules(folder)[0]
     if str(first.get("type", "")).rpartition(".")[2] == "CLIPModel":
         return HuggingFace(name, folder / str(first.get("path", "")), setting)
-    image = name.options.get("image")
-    if image is None:
-        known = name.model.rstrip("/").lower()
-        image = next((twin for ending, twin in _TWINS.items() if known.endswith(ending)), None)
-    if image is None:
-        raise InputError(
-            f"{name.full!r}: its name does not tell which model encodes the images. Name it, as in"
-            f" {name.full},image=st:sentence-transformers/clip-ViT-B-32"
-        )
-    return SentenceTransformer(name, folder, other(image), setting)
+    return SentenceTransformer(name, folder, other(name.image_model(_TWINS)), setting)
 
 
 def _modules(folder: Path) -> list[dict[str, Any]]:
