@@ -1,6 +1,6 @@
 """The engine: unique images and texts become vectors, each encoded once and kept in the store.
 
-Images are opened and resized by a pool of threads while the model runs, and the next batches are always ready: neither waits
+Images are opened and resized by threads or processes while the model runs, and the next batches are always ready: neither waits
 for the other. Texts are sorted by length, so that a batch holds little padding. A batch is stored as soon as it is encoded, so
 that a killed run loses no more than the batch in flight.
 """

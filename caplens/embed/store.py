@@ -144,6 +144,7 @@ class Shelf:
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+        weakref.finalize(self, connection.close)
         # A page should hold several vectors.
         connection.execute("PRAGMA page_size = 16384")
         connection.execute("PRAGMA journal_mode = WAL")
