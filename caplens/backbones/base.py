@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 
 from caplens.backbones.transform import ImageTransform, Pixels
+from caplens.errors import InputError
 
 Vectors = NDArray[np.float32]
 
@@ -36,6 +37,8 @@ class Backbone(ABC):
     """A hash of the weights and of everything else that changes an embedding."""
     device: str = "cpu"
     dtype: str = "fp32"
+    reads_language: bool = False
+    """Whether the language of a text changes its vector."""
     licence: str | None = None
     languages: str | None = None
 
@@ -64,17 +67,26 @@ class Backbone(ABC):
     def encode_pixels(self, batch: Any) -> Vectors: ...
 
     @abstractmethod
-    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
-        """Texts as numbers; one that is too long is cut, with its end marker kept."""
+    def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
+        """Texts as numbers; one that is too long is cut, with its end marker kept.
+
+        `langs` are their languages, for a model that reads them; without any, texts are English.
+        """
 
     @abstractmethod
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors: ...
 
     def encode_images(self, images: Sequence[Image]) -> Vectors:
+        if not images:
+            return np.zeros((0, self.dim), dtype=np.float32)
         return self.encode_pixels(self.stack([self.pixels(image.convert("RGB")) for image in images]))
 
-    def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        return self.encode_ids([tokens.ids for tokens in self.tokenize(texts)])
+    def encode_texts(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> Vectors:
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise InputError("texts are a list of strings.")
+        if not texts:
+            return np.zeros((0, self.dim), dtype=np.float32)
+        return self.encode_ids([tokens.ids for tokens in self.tokenize(texts, langs)])
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """A vector for each token of each text, markers of begin and end included."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from caplens.backbones.hub import file_hash
+from caplens.backbones.names import ModelName
 from caplens.backbones.network import read_weights
 from caplens.errors import InputError
 
@@ -15,6 +17,11 @@ Names = Callable[[dict[str, Any]], dict[str, Any]]
 
 _BUFFERS = {"input_resolution", "context_length", "vocab_size"}
 """Numbers that OpenAI's files carry beside the weights."""
+
+_BESIDE = {"logit_scale", "logit_bias"}
+"""Weights that no embedding depends on."""
+_MADE_ANEW = ("attn_mask", "position_ids")
+"""What some versions of the libraries store and others make."""
 
 _TOWERS = {
     "token_embedding.weight": "text_model.embeddings.token_embedding.weight",
@@ -39,11 +46,19 @@ _BLOCKS = {
 }
 
 
-def find(path: str) -> Path:
-    found = Path(path).expanduser()
-    if not found.is_file():
-        raise InputError(f"{path}: there is no such file of weights.")
-    return found
+def find(name: ModelName) -> Path | None:
+    """The file of the option `weights`."""
+    path = name.options.get("weights")
+    if path is None:
+        return None
+    if not path or not Path(path).expanduser().is_file():
+        raise InputError(f"{name.full}: there is no such file of weights as {path!r}.")
+    return Path(path).expanduser()
+
+
+def fact(path: Path | None) -> str | None:
+    """What a checkpoint adds to a model's fingerprint."""
+    return None if path is None else file_hash(path)
 
 
 def to_transformers(state: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +94,7 @@ def apply(network: Any, path: Path, rename: Names = lambda state: state) -> None
     own = network.state_dict()
     if not state.keys() <= own.keys():
         state = rename(state)
-    unknown = [key for key in state if key not in own and not key.endswith(("attn_mask", "position_ids"))]
+    unknown = [key for key in state if key not in own and not key.endswith(_MADE_ANEW)]
     if unknown:
         raise InputError(
             f"{path}: {len(unknown)} of its weights, {unknown[0]!r} among them, have no place in the model. It is for another."
@@ -91,9 +106,14 @@ def apply(network: Any, path: Path, rename: Names = lambda state: state) -> None
                 f"{path}: {key} has the shape {tuple(value.shape)} where the model has {tuple(own[key].shape)}."
                 " It is for a model of another size."
             )
-    if all(value.equal(own[key]) for key, value in fitting.items()):
+    lacking = [key for key in own if key not in fitting and key not in _BESIDE and not key.endswith(_MADE_ANEW)]
+    if lacking:
         raise InputError(
-            f"{path}: loading it changes no weight of the model, so scores would be those of the model without it. Check that"
-            " it is the fine-tuned file."
+            f"{path}: {len(lacking)} weights of the model, {lacking[0]!r} among them, are not in it. It is no full checkpoint."
+        )
+    if all(value.equal(own[key]) for key, value in fitting.items() if key not in _BESIDE):
+        raise InputError(
+            f"{path}: loading it changes no weight that scores depend on, so they would be those of the model without it. Check"
+            " that it is the fine-tuned file."
         )
     network.load_state_dict(fitting, strict=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens, Vectors
-from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
+from caplens.backbones.hub import HF, find_model, fingerprint, model_files, read_json, reason
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TorchBackbone
 from caplens.backbones.transform import ImageTransform, Pixels
@@ -44,10 +44,10 @@ _LOWERED = ("Gemma", "Siglip2")
 class HuggingFace(TorchBackbone):
     def __init__(self, name: ModelName, folder: Path, setting: Setting) -> None:
         self.folder = folder
-        weights = name.options.get("weights")
-        self.checkpoint = None if weights is None else checkpoint.find(weights)
-        files = model_files(self.folder, setting.trust_remote_code) + ([] if self.checkpoint is None else [self.checkpoint])
-        super().__init__(name.full, fingerprint(files, "hf", 1, setting.dtype), setting)
+        self.checkpoint = checkpoint.find(name)
+        files = model_files(self.folder, HF._replace(code=setting.trust_remote_code))
+        facts = ("hf", 1, setting.dtype, checkpoint.fact(self.checkpoint))
+        super().__init__(name.full, fingerprint(files, *facts), setting)
 
     def load(self) -> Loaded:
         transformers = library(self.name)
@@ -62,6 +62,7 @@ class HuggingFace(TorchBackbone):
         )
         place = self.folder / "preprocessor_config.json"
         transform = ImageTransform.from_transformers(_image_settings(self.folder), str(place))
+        _check_size(config, transform, place)
         text = getattr(config, "text_config", config)
         limits = (getattr(text, "max_position_embeddings", None), self._family.most_tokens, self._tokenizer.model_max_length)
         longest = min(limit for limit in limits if limit)
@@ -79,10 +80,11 @@ class HuggingFace(TorchBackbone):
             return transformers.AutoConfig.from_pretrained(
                 self.folder, trust_remote_code=self.setting.trust_remote_code, local_files_only=True
             )
-        except (ValueError, KeyError, OSError) as error:
+        except Exception as error:
+            # Configurations are checked by classes of their own, which raise what they like.
             raise InputError(
-                f"{self.name}: transformers {transformers.__version__} cannot read the configuration"
-                f" ({str(error).splitlines()[0]}). A newer version may know this model."
+                f"{self.name}: transformers {transformers.__version__} cannot read the configuration ({reason(error)}). It is"
+                " damaged, or a newer version is needed."
             ) from None
 
     def read(self, texts: Sequence[str]) -> list[Tokens]:
@@ -146,9 +148,17 @@ class NaFlex(HuggingFace):
 
 
 def load(name: ModelName, setting: Setting) -> HuggingFace:
-    folder = find_model(name.model, name.options.get("revision"), offline=setting.offline, code=setting.trust_remote_code)
+    layout = HF._replace(code=setting.trust_remote_code)
+    folder = find_model(name.model, layout, name.options.get("revision"), offline=setting.offline)
     kind = read_json(folder / "config.json").get("model_type")
     return (NaFlex if kind == "siglip2" else HuggingFace)(name, folder, setting)
+
+
+def _check_size(config: Any, transform: ImageTransform, place: Path) -> None:
+    """Pixels of another size than the model's would be an error of tensors in the middle of a run."""
+    side = getattr(getattr(config, "vision_config", None), "image_size", None)
+    if isinstance(side, int) and transform.fit != "patches" and transform.size != (side, side):
+        raise InputError(f"{place}: images become {transform.size} pixels, but the model takes {(side, side)}. Get it again.")
 
 
 def pooled(features: Any) -> Any:
@@ -172,8 +182,9 @@ def load_network(kind: Any, folder: Path, config: Any, setting: Setting) -> Any:
         network, report = kind.from_pretrained(
             folder, config=config, output_loading_info=True, local_files_only=True, trust_remote_code=setting.trust_remote_code
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise InputError(f"{folder}: the model cannot be loaded ({str(error).splitlines()[0]}). Get it again.") from None
+    except Exception as error:
+        # Damaged files, wrong shapes and unsafe pickles all raise something else.
+        raise InputError(f"{folder}: the model cannot be loaded ({reason(error)}). Get it again.") from None
     missing = [key for key in report["missing_keys"] if not key.endswith("position_ids")]
     if missing:
         raise InputError(f"{folder}: {len(missing)} weights of the model are missing, {missing[0]} among them. Get it again.")
@@ -186,8 +197,10 @@ def load_tokenizer(folder: Path, setting: Setting) -> Any:
         return transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=setting.trust_remote_code
         )
-    except (OSError, ValueError, TypeError, KeyError, ImportError) as error:
-        raise InputError(f"{folder}: its tokenizer cannot be loaded ({str(error).strip().splitlines()[0]}).") from None
+    except Exception as error:
+        # Tokenizers of many libraries are behind this.
+        kind = type(error).__name__
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({kind}: {reason(error)}). Get the model again.") from None
 
 
 def read_texts(tokenizer: Any, texts: Sequence[str], most: int) -> list[Tokens]:

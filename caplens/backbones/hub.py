@@ -10,8 +10,9 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple, TypeVar
 
 from caplens.data.cache import cache_folder
 from caplens.data.files import replacing
@@ -19,56 +20,116 @@ from caplens.errors import CaplensError, InputError
 from caplens.libraries import require
 from caplens.progress import note
 
+AnyPath = TypeVar("AnyPath", bound=PurePosixPath | Path)
+
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
 _SMALL = ("*.json", "*.txt", "*.model", "*.jinja")
-_CODE = ("*.py",)
-_WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth")
-_UNRELATED = ("onnx/*", "openvino/*", "*.onnx", "flax*", "tf_*", "*.msgpack", "*.h5", "runs/*", "training_args.bin")
-_SAFE = ".safetensors"
+_CODE = "*.py"
+_UNRELATED = {"onnx", "openvino", "runs", "checkpoints"}
+"""Folders of other formats and of training."""
+_VOCABULARY = ("tokenizer.json", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
-def find_model(
-    name: str, revision: str | None = None, *, offline: bool = False, weights: bool = True, code: bool = False
-) -> Path:
-    """The folder of a model: `name` itself, or where the hub's model of that name is cached, downloaded if need be.
+class Layout(NamedTuple):
+    """Which files of a folder make a model of some family."""
 
-    `weights` and `code` say whether these are needed too, beside configuration and vocabulary.
-    """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    required: tuple[tuple[str, ...], ...]
+    """Of each of these, one must be there."""
+    weights: tuple[tuple[str, ...], ...] = ()
+    """Names of weights as the family's library prefers them: in each folder, the first that are there are read, and no others."""
+    code: bool = False
+
+    def choose(self, paths: Iterable[AnyPath]) -> list[AnyPath]:
+        """Those of the paths that make the model."""
+        patterns = (*_SMALL, *((_CODE,) if self.code else ()))
+        kept = [path for path in paths if not _UNRELATED & set(path.parts[:-1])]
+        chosen = [path for path in kept if any(fnmatch(path.name, pattern) for pattern in patterns)]
+        for folder in {path.parent for path in kept}:
+            here = [path for path in kept if path.parent == folder]
+            for names in self.weights:
+                found = [path for path in here if any(fnmatch(path.name, name) for name in names)]
+                if found:
+                    chosen += found
+                    break
+        return chosen
+
+    def missing(self, folder: Path) -> str | None:
+        """What a folder lacks to be such a model."""
+        for names in self.required:
+            if not any((folder / name).is_file() for name in names):
+                return " or ".join(names)
+        if self.weights and not any(_is_weight(path, self) for path in model_files(folder, self)):
+            return " or ".join(name for names in self.weights for name in names if "?" not in name)
+        return None
+
+
+_TRANSFORMERS_WEIGHTS = (
+    ("model.safetensors", "model-?????-of-?????.safetensors"),
+    ("pytorch_model.bin", "pytorch_model-?????-of-?????.bin"),
+)
+CONFIGURATION = Layout((("config.json",),))
+HF = Layout((("config.json",), ("preprocessor_config.json", "processor_config.json"), _VOCABULARY), _TRANSFORMERS_WEIGHTS)
+MCLIP = Layout((("config.json",), _VOCABULARY), _TRANSFORMERS_WEIGHTS)
+ST = Layout((("modules.json",),), _TRANSFORMERS_WEIGHTS)
+OPEN_CLIP = Layout(
+    (("open_clip_config.json",),),
+    tuple(
+        (name,)
+        for name in (
+            "open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "open_clip_pytorch_model.bin",
+            "open_clip_pytorch_model.pth", "model.safetensors", "pytorch_model.bin", "pytorch_model.pth", "model.pth",
+        )
+    ),
+)  # fmt: skip
+
+
+def find_model(name: str, layout: Layout, revision: str | None = None, *, offline: bool = False) -> Path:
+    """The folder of a model: `name` itself, or where the hub's model of that name is cached, downloaded if need be."""
+    folder = _folder(name)
+    if folder is not None:
+        if revision is not None:
+            raise InputError(f"{name}: this is a folder, which has no revisions; leave ,revision= off.")
+        lacking = layout.missing(folder)
+        if lacking is not None:
+            raise InputError(f"{folder}: {lacking} is missing, so this is no complete folder of such a model.")
         return folder
     if not _REPOSITORY.fullmatch(name) or name.startswith("."):
         raise InputError(f"{name}: there is no such folder of a model.")
-    small = (*_SMALL, *(_CODE if code else ()))
-    cached = _snapshot(name, revision, [*small, *_WEIGHTS], local_files_only=True)
-    if cached is not None and (not weights or _weight_files(cached)):
+    cached = _snapshot(name, revision, None)
+    lacking = None if cached is None else layout.missing(cached)
+    if cached is not None and lacking is None:
         note(f"{name}: from the cache")
         return cached
-    if offline or os.environ.get("HF_HUB_OFFLINE", "0") not in ("0", ""):
-        raise InputError(f"{name}: it is not on this machine, and nothing may be downloaded. {_by_hand(name)}")
+    if offline or os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
+        what = "it" if cached is None else f"{lacking}, which is part of it,"
+        raise InputError(f"{name}: {what} is not on this machine, and nothing may be downloaded. {_by_hand(name)}")
     note(f"{name}: downloading into the Hugging Face cache")
-    found = _snapshot(name, revision, [*small, *((_WEIGHTS[0],) if weights else ())])
-    if found is not None and weights and not _weight_files(found):
-        found = _snapshot(name, revision, list(_WEIGHTS))
-    if found is None or (weights and not _weight_files(found)):
-        raise InputError(f"{name}: there are no weights in this model on the hub. Check its name and files.")
+    found = _snapshot(name, revision, layout)
+    lacking = "the model" if found is None else layout.missing(found)
+    if found is None or lacking is not None:
+        raise InputError(f"{name}: {lacking} is missing on the hub, so this is no model of such a kind.")
     return found
 
 
-def _snapshot(name: str, revision: str | None, patterns: Sequence[str], local_files_only: bool = False) -> Path | None:
+def _folder(name: str) -> Path | None:
+    try:
+        folder = Path(name).expanduser()
+        return folder if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def _snapshot(name: str, revision: str | None, layout: Layout | None) -> Path | None:
+    """The cached files of a model on the hub; with a layout, those that it chooses are downloaded first."""
     hub = require("huggingface_hub", "A model from the hub", "hf")
     from huggingface_hub import errors
 
     try:
-        return Path(
-            hub.snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=list(patterns),
-                ignore_patterns=list(_UNRELATED),
-                local_files_only=local_files_only,
-            )
-        )
+        if layout is None:
+            return Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
+        listed = hub.HfApi().list_repo_files(name, revision=revision)
+        chosen = [str(path) for path in layout.choose([PurePosixPath(path) for path in listed])]
+        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=chosen))
     except errors.GatedRepoError:
         raise InputError(f"{name}: this model is gated. Accept its terms on the hub and log in with: hf auth login") from None
     except errors.RepositoryNotFoundError:
@@ -79,12 +140,17 @@ def _snapshot(name: str, revision: str | None, patterns: Sequence[str], local_fi
         raise InputError(f"{name}: this is neither a folder nor a name of a model on the hub (ORG/NAME).") from None
     except Exception as error:
         # What a missing network raises depends on the versions of three libraries.
-        if local_files_only:
+        if layout is None:
             return None
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CaplensError(
-            f"{name}: it is not on this machine and the hub cannot be reached ({reason}). {_by_hand(name)}"
+            f"{name}: it is not on this machine and the hub cannot be reached ({reason(error)}). {_by_hand(name)}"
         ) from None
+
+
+def reason(error: BaseException) -> str:
+    """What an error of another library says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines and not lines[0].endswith(":") else " ".join(lines[:2]) or type(error).__name__
 
 
 def _by_hand(name: str) -> str:
@@ -92,10 +158,6 @@ def _by_hand(name: str) -> str:
         f"On a machine with a network run: hf download {name} --local-dir FOLDER; copy the folder here and give its path in"
         " place of the name."
     )
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    return [path for pattern in _WEIGHTS for path in folder.rglob(pattern)]
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -110,33 +172,26 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def fingerprint(files: Iterable[Path], *facts: object) -> str:
-    """A hash of what the files hold and of further facts that change an embedding."""
-    paths = sorted(set(files))
+def model_files(folder: Path, layout: Layout) -> list[Path]:
+    return layout.choose([path for path in folder.rglob("*") if path.is_file()])
+
+
+def _is_weight(path: Path, layout: Layout) -> bool:
+    return any(fnmatch(path.name, name) for names in layout.weights for name in names)
+
+
+def fingerprint(files: Sequence[Path], *facts: object) -> str:
+    """A hash of what the files hold and are called, and of further facts that change an embedding; not of where they lie."""
     with ThreadPoolExecutor() as pool:
-        hashes = list(pool.map(_file_hash, paths))
-    names = [path.name for path in paths]
-    return hashlib.sha256(json.dumps([names, hashes, [str(fact) for fact in facts]]).encode()).hexdigest()
+        hashes = sorted(zip((path.name for path in files), pool.map(file_hash, files), strict=True))
+    return hashlib.sha256(json.dumps([hashes, [str(fact) for fact in facts]]).encode()).hexdigest()
 
 
-def model_files(folder: Path, code: bool = False) -> list[Path]:
-    """The files of a folder that make a model: configuration, vocabulary, weights, and code if that is run.
-
-    Weights in other formats beside safetensors are copies that nobody reads, and that not every machine has.
-    """
-    patterns = (*_SMALL, *_WEIGHTS, *(_CODE if code else ()))
-    suffixes = {pattern.removeprefix("*") for pattern in patterns}
-    found = [path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file()]
-    safe = {path.parent for path in found if path.suffix == _SAFE}
-    copies = {pattern.removeprefix("*") for pattern in _WEIGHTS} - {_SAFE}
-    return [path for path in found if not (path.parent in safe and path.suffix in copies)]
-
-
-def _file_hash(path: Path) -> str:
+def file_hash(path: Path) -> str:
     try:
         about = path.stat()
-        known = hashlib.sha256(f"{path.resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()
-        memory = cache_folder() / "hashes" / known
+        known = f"{path.resolve()} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+        memory = cache_folder() / "hashes" / hashlib.sha256(known.encode()).hexdigest()
         if memory.is_file():
             return memory.read_text(encoding="ascii")
         with path.open("rb") as stream:

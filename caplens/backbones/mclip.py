@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from caplens.backbones import hub
 from caplens.backbones.base import Backbone, Tokens, Vectors
 from caplens.backbones.hf import library, load_tokenizer, read_texts
 from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
@@ -28,7 +29,7 @@ _MOST_TOKENS = 512
 class MCLIP(TextTower):
     def __init__(self, name: ModelName, folder: Path, image: Backbone, setting: Setting) -> None:
         self.folder = folder
-        made = fingerprint(model_files(folder), "mclip", 1, setting.dtype, image.fingerprint)
+        made = fingerprint(model_files(folder, hub.MCLIP), "mclip", 1, setting.dtype, image.fingerprint)
         super().__init__(name.full, made, image, setting)
 
     def load(self) -> Loaded:
@@ -52,7 +53,7 @@ class MCLIP(TextTower):
         if "xlm-roberta" in base.lower():
             network = transformers.XLMRobertaModel(_xlm_roberta(transformers, weights), add_pooling_layer=False)
         else:
-            folder = find_model(base, offline=self.setting.offline, weights=False)
+            folder = find_model(base, hub.CONFIGURATION, offline=self.setting.offline)
             network = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder, local_files_only=True))
         missing, _ = network.load_state_dict(weights, strict=False)
         lacking = [key for key in missing if not key.endswith(("position_ids", "token_type_ids")) and "pooler" not in key]
@@ -79,7 +80,7 @@ class MCLIP(TextTower):
 
 def load(name: ModelName, setting: Setting, other: Callable[[str], Backbone]) -> MCLIP:
     """`other` loads the image tower by its name."""
-    folder = find_model(name.model, name.options.get("revision"), offline=setting.offline)
+    folder = find_model(name.model, hub.MCLIP, name.options.get("revision"), offline=setting.offline)
     return MCLIP(name, folder, other(name.image_model(_IMAGE_TOWERS)), setting)
 
 

@@ -22,7 +22,7 @@ class ModelName(NamedTuple):
         if not colon or family not in families or not rest:
             known = ", ".join(f"{name}:" for name in families)
             raise InputError(
-                f"{text!r} is no name of a model: it begins with {known}, as in hf:openai/clip-vit-base-patch32."
+                f"{text!r} is no name of a model: a name begins with {known}, as in hf:openai/clip-vit-base-patch32."
                 " 'caplens list models' shows some."
             )
         model, *pairs = _OPTION.split(rest)

@@ -1,5 +1,6 @@
 """What the families that run on PyTorch share: the device, the number format, batches, and reading weights safely."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ class TorchBackbone(Backbone):
         """The text tower."""
 
     @abstractmethod
-    def read(self, texts: Sequence[str]) -> list[Tokens]: ...
+    def read(self, texts: Sequence[str]) -> list[Tokens]:
+        """Texts of one language as numbers."""
 
     @cached_property
     def torch(self) -> Any:
@@ -99,7 +101,7 @@ class TorchBackbone(Backbone):
         assert self.loaded.transform is not None
         return self.loaded.transform(image)
 
-    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
+    def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
         _ = self.loaded
         return self.read(texts)
 
@@ -220,13 +222,15 @@ def read_weights(path: Path) -> dict[str, Any]:
         if path.suffix == ".safetensors":
             tensors: dict[str, Any] = require("safetensors.torch", "Reading weights", "torch").load_file(path)
             return tensors
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file of weights.") from None
     except Exception as error:
         # Depending on the damage, PyTorch raises RuntimeError, EOFError, KeyError, UnpicklingError and others.
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: these weights cannot be read safely ({reason}). Get the file again.") from None
+        kind = type(error).__name__
+        raise InputError(f"{path}: these weights are damaged, or hold more than weights ({kind}). Get the file again.") from None
     if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
         found = found["state_dict"]
     if not isinstance(found, Mapping) or not any(isinstance(value, torch.Tensor) for value in found.values()):

@@ -1,42 +1,55 @@
 """`openclip:` models of open_clip: `ARCH/PRETRAINED`, models on the hub (`hf-hub:ORG/NAME`), or a folder in the hub's layout."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens, Vectors
 from caplens.backbones.hf import library, read_texts
-from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
+from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, find_model, fingerprint, model_files, read_json, reason
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TorchBackbone
+from caplens.backbones.nllb import nllb_code
 from caplens.backbones.transform import ImageTransform
 from caplens.errors import CaplensError, InputError
 from caplens.libraries import require
 from caplens.progress import note
 
 _HUB = "hf-hub:"
+_FOLDER = "local-dir:"
+_ENDLESS = 1 << 30
 
 
 class OpenCLIP(TorchBackbone):
     """`model` and `pretrained` are what open_clip calls them; `files` is what they consist of."""
 
     def __init__(self, name: ModelName, model: str, pretrained: str | None, files: list[Path], setting: Setting) -> None:
-        weights = name.options.get("weights")
-        self.checkpoint = None if weights is None else checkpoint.find(weights)
+        self.checkpoint = checkpoint.find(name)
         self._model, self._pretrained = model, pretrained
-        facts = ("openclip", 1, setting.dtype, None if pretrained is None else model)
-        super().__init__(name.full, fingerprint(files + ([self.checkpoint] if self.checkpoint else []), *facts), setting)
+        facts = ("openclip", 1, setting.dtype, None if pretrained is None else model, checkpoint.fact(self.checkpoint))
+        super().__init__(name.full, fingerprint(files, *facts), setting)
+        self.reads_language = "nllb" in str(self._configuration().get("text_cfg", {}).get("hf_model_name", "")).lower()
 
     def load(self) -> Loaded:
         open_clip = _library(self.name)
         library(self.name, "openclip")
         try:
-            network = open_clip.create_model(self._model, self._pretrained, require_pretrained=True, **self._base_configuration())
-            tokenizer = open_clip.get_tokenizer(self._model)
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
-            raise InputError(f"{self.name}: open_clip cannot load it ({str(error).splitlines()[0]}).") from None
+            with _downloading(self.setting):
+                network = open_clip.create_model(
+                    self._model,
+                    self._pretrained,
+                    require_pretrained=True,
+                    force_quick_gelu=self._quick_gelu(),
+                    **self._base_configuration(),
+                )
+                tokenizer = open_clip.get_tokenizer(self._model)
+        except CaplensError:
+            raise
+        except Exception as error:
+            # Damaged files, wrong shapes, unsafe pickles and a missing network all raise something else.
+            raise InputError(f"{self.name}: open_clip cannot load it ({reason(error)}).") from None
         if self.checkpoint is not None:
             checkpoint.apply(network, self.checkpoint)
         transform = ImageTransform.from_open_clip(open_clip.get_model_preprocess_cfg(network))
@@ -44,18 +57,48 @@ class OpenCLIP(TorchBackbone):
         self._trimmed = _is_causal(self._text)
         return Loaded(network, tokenizer, _dim(network), tokenizer.context_length, transform)
 
+    def _configuration(self) -> dict[str, Any]:
+        """What open_clip calls `model_cfg`."""
+        if not self._model.startswith(_FOLDER):
+            return _library(self.name).get_model_config(self._model) or {}
+        found = read_json(Path(self._model.removeprefix(_FOLDER)) / "open_clip_config.json").get("model_cfg")
+        if not isinstance(found, dict):
+            raise InputError(f"{self.name}: its open_clip_config.json has no 'model_cfg'. Get the model again.")
+        return found
+
+    def _quick_gelu(self) -> bool:
+        """Whether the weights were trained with QuickGELU where the architecture's name does not say so, as with OpenAI's."""
+        if self._pretrained is None:
+            return False
+        tag = _library(self.name).get_pretrained_cfg(self._model, self._pretrained)
+        wanted, built = bool(tag.get("quick_gelu")), bool(self._configuration().get("quick_gelu"))
+        if tag and built and not wanted:
+            plain = self._model.removesuffix("-quickgelu")
+            raise InputError(f"{self.name}: trained without QuickGELU; the right name is openclip:{plain}/{self._pretrained}")
+        return wanted
+
     def _base_configuration(self) -> dict[str, Any]:
         """The text tower's configuration, with the base model that it names looked up here: only its shape is needed."""
-        if not self._model.startswith("local-dir:"):
+        if not self._model.startswith(_FOLDER):
             return {}
-        folder = Path(self._model.removeprefix("local-dir:"))
-        text = read_json(folder / "open_clip_config.json").get("model_cfg", {}).get("text_cfg", {})
+        text = self._configuration().get("text_cfg", {})
         base = text.get("hf_model_name")
         if not base:
             return {}
-        inside = folder / base
-        found = inside if inside.is_dir() else find_model(base, offline=self.setting.offline, weights=False)
+        inside = Path(self._model.removeprefix(_FOLDER)) / base
+        found = inside if inside.is_dir() else find_model(base, CONFIGURATION, offline=self.setting.offline)
         return {"text_cfg": {**text, "hf_model_name": str(found), "hf_model_pretrained": False}}
+
+    def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
+        if not self.reads_language:
+            return super().tokenize(texts)
+        codes = [nllb_code(lang) for lang in langs or ["en"] * len(texts)]
+        made: dict[int, Tokens] = {}
+        for code in dict.fromkeys(codes):
+            self.loaded.tokenizer.set_language(code)
+            rows = [row for row, other in enumerate(codes) if other == code]
+            made |= zip(rows, super().tokenize([texts[row] for row in rows]), strict=True)
+        return [made[row] for row in range(len(texts))]
 
     def read(self, texts: Sequence[str]) -> list[Tokens]:
         tokenizer = self.loaded.tokenizer
@@ -64,7 +107,8 @@ class OpenCLIP(TorchBackbone):
             return read_texts(tokenizer.tokenizer, cleaned, self.loaded.max_tokens)
         rows = tokenizer(list(texts)).tolist()
         if not hasattr(tokenizer, "encode"):
-            return [Tokens(row, False) for row in rows]
+            lengths = [len(tokens.ids) for tokens in read_texts(tokenizer.tokenizer, texts, _ENDLESS)]
+            return [Tokens(row, length > len(row)) for row, length in zip(rows, lengths, strict=True)]
         lengths = [len(tokenizer.encode(text)) + 2 for text in texts]
         return [Tokens(row[:length], length > len(row)) for row, length in zip(rows, lengths, strict=True)]
 
@@ -115,9 +159,9 @@ class OpenCLIP(TorchBackbone):
 
 def load(name: ModelName, setting: Setting) -> OpenCLIP:
     model = name.model
-    if model.startswith(_HUB) or Path(model).is_dir():
-        folder = find_model(model.removeprefix(_HUB), name.options.get("revision"), offline=setting.offline)
-        return OpenCLIP(name, f"local-dir:{folder}", None, model_files(folder), setting)
+    if model.startswith(_HUB) or Path(model).expanduser().is_dir():
+        folder = find_model(model.removeprefix(_HUB), OPEN_CLIP, name.options.get("revision"), offline=setting.offline)
+        return OpenCLIP(name, f"{_FOLDER}{folder}", None, model_files(folder, OPEN_CLIP), setting)
     architecture, slash, pretrained = model.partition("/")
     if not slash:
         raise InputError(
@@ -138,22 +182,31 @@ def _weights(name: str, architecture: str, pretrained: str, setting: Setting) ->
     if pretrained not in tags:
         choice = ", ".join(tags) or "none"
         raise InputError(f"{name}: {pretrained!r} is neither a file nor weights that open_clip knows for it ({choice}).")
-    before = os.environ.get("HF_HUB_OFFLINE")
-    note(f"{name}: looking for the weights in open_clip's cache, downloading them if need be")
+    about = open_clip.get_pretrained_cfg(architecture, pretrained)
+    elsewhere = f"Get the file elsewhere and name it in place of the tag: openclip:{architecture}/FILE"
+    if setting.offline and not about.get("hf_hub"):
+        raise InputError(f"{name}: these weights are not on the hub, and nothing may be downloaded. {elsewhere}")
+    note(f"{name}: looking for the weights in the cache" + ("" if setting.offline else ", downloading them if need be"))
     try:
-        if setting.offline:
-            os.environ["HF_HUB_OFFLINE"] = "1"
-        return pretrained, [Path(open_clip.download_pretrained(open_clip.get_pretrained_cfg(architecture, pretrained)))]
+        with _downloading(setting):
+            return pretrained, [Path(open_clip.download_pretrained(about))]
     except Exception as error:
         # What a missing network raises depends on the versions of several libraries.
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CaplensError(
-            f"{name}: its weights are not on this machine and cannot be downloaded ({reason}). Get the file elsewhere and name it"
-            f" in place of the tag: openclip:{architecture}/FILE"
+            f"{name}: its weights are not on this machine and cannot be downloaded ({reason(error)}). {elsewhere}"
         ) from None
+
+
+@contextmanager
+def _downloading(setting: Setting) -> Iterator[None]:
+    """open_clip fetches files by itself; with `offline` the hub's client lets it have those that are cached, and no others."""
+    constants = require("huggingface_hub.constants", "A model from the hub", "openclip")
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or setting.offline
+    try:
+        yield
     finally:
-        if setting.offline and before is None:
-            os.environ.pop("HF_HUB_OFFLINE", None)
+        constants.HF_HUB_OFFLINE = before
 
 
 def _library(name: str) -> Any:

@@ -1,5 +1,6 @@
 """Models by name."""
 
+import re
 from importlib import import_module
 
 from caplens.backbones.base import Backbone
@@ -15,6 +16,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "st": ("revision", "image"),
 }
 """Family -> the options that its names may have; each family is the file of its name."""
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 _TWO_MODELS = ("mclip", "st")
 
 
@@ -27,6 +29,8 @@ def load_backbone(
     with a model is run only with `trust_remote_code`.
     """
     parsed = ModelName.parse(name, FAMILIES)
+    if not _DEVICE.fullmatch(device):
+        raise InputError(f"unknown device {device!r}; choose from: auto, cpu, cuda, cuda:1 and so on, mps.")
     if dtype not in DTYPES:
         raise InputError(f"unknown number format {dtype!r}; choose from: {', '.join(DTYPES)}.")
     setting = Setting(device, dtype, offline, trust_remote_code)

@@ -7,7 +7,7 @@ from typing import Any
 
 from caplens.backbones.base import Backbone, Tokens, Vectors
 from caplens.backbones.hf import HuggingFace, library, read_texts
-from caplens.backbones.hub import find_model, fingerprint, model_files
+from caplens.backbones.hub import ST, Layout, find_model, fingerprint, model_files, reason
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TextTower
 from caplens.errors import InputError
@@ -20,7 +20,7 @@ _TWINS = {"clip-vit-b-32-multilingual-v1": "st:sentence-transformers/clip-ViT-B-
 class SentenceTransformer(TextTower):
     def __init__(self, name: ModelName, folder: Path, image: Backbone, setting: Setting) -> None:
         self.folder = folder
-        made = fingerprint(model_files(folder), "st", 1, setting.dtype, image.fingerprint)
+        made = fingerprint(model_files(folder, _layout(setting)), "st", 1, setting.dtype, image.fingerprint)
         super().__init__(name.full, made, image, setting)
 
     def load(self) -> Loaded:
@@ -30,8 +30,9 @@ class SentenceTransformer(TextTower):
             network = sentence_transformers.SentenceTransformer(
                 str(self.folder), device="cpu", local_files_only=True, trust_remote_code=self.setting.trust_remote_code
             )
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise InputError(f"{self.name}: sentence-transformers cannot load it ({str(error).splitlines()[0]}).") from None
+        except Exception as error:
+            # Each of its modules loads in its own way.
+            raise InputError(f"{self.name}: sentence-transformers cannot load it ({reason(error)}).") from None
         network.float()
         renamed = getattr(network, "get_embedding_dimension", None)
         dim = int((renamed or network.get_sentence_embedding_dimension)())
@@ -63,11 +64,15 @@ class SentenceTransformer(TextTower):
 
 def load(name: ModelName, setting: Setting, other: Callable[[str], Backbone]) -> Backbone:
     """`other` loads the image twin by its name."""
-    folder = find_model(name.model, name.options.get("revision"), offline=setting.offline)
+    folder = find_model(name.model, _layout(setting), name.options.get("revision"), offline=setting.offline)
     first = _modules(folder)[0]
     if str(first.get("type", "")).rpartition(".")[2] == "CLIPModel":
         return HuggingFace(name, folder / str(first.get("path", "")), setting)
     return SentenceTransformer(name, folder, other(name.image_model(_TWINS)), setting)
+
+
+def _layout(setting: Setting) -> Layout:
+    return ST._replace(code=setting.trust_remote_code)
 
 
 def _modules(folder: Path) -> list[dict[str, Any]]:

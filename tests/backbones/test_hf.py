@@ -108,6 +108,7 @@ def test_weights_that_are_missing_are_an_error(clip_folder, tmp_path):
 
 
 def test_a_model_of_another_type_is_refused(clip_folder, tmp_path):
+    shutil.copytree(clip_folder, tmp_path / "bert")
     tiny_models.save_json(tmp_path / "bert", config={"model_type": "bert"})
     with pytest.raises(InputError, match="models of type 'bert' are not known"):
         load_backbone(f"hf:{tmp_path / 'bert'}", device="cpu").encode_texts(["a dog"])

@@ -85,12 +85,12 @@ def test_a_folder_without_its_configuration_is_explained(tmp_path):
     folder = tiny_models.open_clip_native(tmp_path / "model")
     broken = shutil.copytree(folder, tmp_path / "broken")
     (broken / "open_clip_config.json").unlink()
-    with pytest.raises(InputError, match=r"open_clip_config\.json: the file is missing"):
+    with pytest.raises(InputError, match=r"open_clip_config\.json is missing"):
         load_backbone(f"openclip:{broken}", device="cpu").encode_texts(["a dog"])
 
 
 def test_a_folder_without_weights_is_explained(tmp_path):
     folder = tiny_models.open_clip_native(tmp_path / "model")
     (folder / "open_clip_model.safetensors").unlink()
-    with pytest.raises(InputError, match="open_clip cannot load it"):
-        load_backbone(f"openclip:{folder}", device="cpu").encode_texts(["a dog"])
+    with pytest.raises(InputError, match=r"open_clip_model\.safetensors or .* is missing"):
+        load_backbone(f"openclip:{folder}", device="cpu")
