@@ -32,7 +32,7 @@ class StandIn(Backbone):
     def encode_pixels(self, batch: Any) -> Any:
         return self._vectors([array.tobytes() for array in batch])
 
-    def tokenize(self, texts: Any) -> list[Tokens]:
+    def tokenize(self, texts: Any, langs: Any = None) -> list[Tokens]:
         return [Tokens([hash(text)], False) for text in texts]
 
     def encode_ids(self, batch: Any) -> Any:

@@ -122,6 +122,8 @@ def _metrics(
         names = DEFAULT_METRICS if model is None else ["clipscore"]
     unique = dict.fromkeys([names] if isinstance(names, str) else names)
     frequency = None if df is None else DocumentFrequency.load(df, tokenizer, lang)
+    if model is not None and not isinstance(model, str | Backbone | Engine):
+        raise InputError(f"a model is a name, a Backbone or an Engine, not {model!r}.")
     engine = open_engine(model) if isinstance(model, str) else Engine(model) if isinstance(model, Backbone) else model
     return [get_metric(name, tokenizer, lang, frequency, engine, prompt) if isinstance(name, str) else name for name in unique]
 

@@ -25,7 +25,7 @@ class FakeBackbone(Backbone):
     def encode_pixels(self, batch):
         return self._encode("image", [array.tobytes() for array in batch])
 
-    def tokenize(self, texts):
+    def tokenize(self, texts, langs=None):
         words = [text.split() for text in texts]
         return [Tokens([_number(word) for word in some[: self.max_tokens]], len(some) > self.max_tokens) for some in words]
 

@@ -308,9 +308,10 @@ def open_clip_nllb(folder: Path) -> Path:
 
     torch.manual_seed(11)
     shape = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    shape |= {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "vocab_size": UNIGRAM_SIZE, "max_position_embeddings": 128}
+    shape |= {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "vocab_size": UNIGRAM_SIZE + 4, "max_position_embeddings": 128}
     base = _base(folder.parent / "nllb-200-distilled-600M", M2M100Config(**shape, pad_token_id=1, bos_token_id=0, eos_token_id=2))
-    unigram_tokenizer(folder, "PreTrainedTokenizerFast", model_max_length=512)
+    languages = {"additional_special_tokens": ["eng_Latn", "deu_Latn"], "src_lang": "eng_Latn"}
+    unigram_tokenizer(folder, "NllbTokenizer", model_max_length=512, **languages)
     text = {"hf_model_name": str(base), "hf_tokenizer_name": str(base), "hf_proj_type": "linear", "hf_pooler_type": "cls_pooler"}
     return _save_open_clip(folder, {"embed_dim": 24, "vision_cfg": OPEN_CLIP_VISION, "text_cfg": text})
 

@@ -95,7 +95,8 @@ class OpenCLIP(TorchBackbone):
         codes = [nllb_code(lang) for lang in langs or ["en"] * len(texts)]
         made: dict[int, Tokens] = {}
         for code in dict.fromkeys(codes):
-            self.loaded.tokenizer.set_language(code)
+            # open_clip's own method is undone by transformers 5 before the next text.
+            self.loaded.tokenizer.tokenizer.src_lang = code
             rows = [row for row, other in enumerate(codes) if other == code]
             made |= zip(rows, super().tokenize([texts[row] for row in rows]), strict=True)
         return [made[row] for row in range(len(texts))]

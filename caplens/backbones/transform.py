@@ -21,6 +21,8 @@ Pixels = NDArray[np.uint8]
 OPENAI_MEAN = (0.48145466, 0.4578275, 0.40821073)
 OPENAI_STD = (0.26862954, 0.26130258, 0.27577711)
 
+_LONGEST = 200
+"""How many times its width an image may be high; resizing its shorter side would take gigabytes."""
 _RESAMPLING = {"nearest": 0, "bilinear": 2, "bicubic": 3, "lanczos": 1}
 
 
@@ -75,6 +77,8 @@ class ImageTransform:
     def _crop(self, image: Image.Image) -> Image.Image:
         width, height = image.size
         short, long = min(width, height), max(width, height)
+        if long > _LONGEST * short:
+            raise ValueError(f"it is {width} x {height} pixels, which is too narrow")
         stretched = int(self.resize * long / short)
         made = self._resized(image, (self.resize, stretched) if width > height else (stretched, self.resize))
         top, left = ((side - kept) / 2 for side, kept in zip((made.height, made.width), self.size, strict=True))
@@ -84,7 +88,7 @@ class ImageTransform:
     def _pad(self, image: Image.Image) -> Image.Image:
         height, width = self.size
         ratio = max(image.height / height, image.width / width)
-        made = self._resized(image, (round(image.height / ratio), round(image.width / ratio)))
+        made = self._resized(image, (max(1, round(image.height / ratio)), max(1, round(image.width / ratio))))
         canvas = Image.new("RGB", (width, height), (self.fill,) * 3)
         canvas.paste(made, ((width - made.width) // 2, (height - made.height) // 2))
         return canvas
@@ -105,15 +109,22 @@ class ImageTransform:
             patch, most = config.get("patch_size", 16), config.get("max_num_patches", 256)
             side = int(most**0.5) * patch
             return cls((side, side), "patches", patch=patch, most_patches=most, **common)
+        if len(common["mean"]) != 3 or len(common["std"]) != 3 or 0 in common["std"]:
+            raise InputError(f"{place}: the mean and deviation of colours are not understood. Get the model again.")
         size = config.get("size", 224)
-        if isinstance(size, dict) and "height" in size:
-            return cls((size["height"], size["width"]), "squash", **common)
-        short = size["shortest_edge"] if isinstance(size, dict) else size
-        if not isinstance(short, int):
-            raise InputError(f"{place}: the size {size!r} of images is not understood.")
-        crop = config.get("crop_size", short)
-        side = (crop["height"], crop["width"]) if isinstance(crop, dict) else (crop, crop)
-        return cls(side, "crop", resize=short, **common)
+        crop = config.get("crop_size", size)
+        try:
+            if isinstance(size, dict) and "height" in size:
+                made = cls((size["height"], size["width"]), "squash", **common)
+            else:
+                short: int = size["shortest_edge"] if isinstance(size, dict) else size
+                tall, wide = (crop.get(side, short) if isinstance(crop, dict) else crop for side in ("height", "width"))
+                made = cls((tall, wide), "crop", resize=short, **common)
+            if min(made.size) < 1 or (made.fit == "crop" and made.resize < 1):
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{place}: the size {size!r} of images is not understood. Get the model again.") from None
+        return made
 
     @classmethod
     def from_open_clip(cls, config: dict[str, Any]) -> "ImageTransform":

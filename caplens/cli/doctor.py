@@ -1,5 +1,6 @@
 """`caplens doctor`: what is installed, what is missing and how to get it."""
 
+import os
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -65,7 +66,9 @@ def doctor(output: options.Output = None, format: options.OutputFormat = None) -
     rows.append(["GPU", *_gpu()])
     kept = default_store()
     size = sum(about.bytes for about in kept.models())
-    rows.append(["vectors kept between runs", "ok", f"{size / 1e9:.2f} GB in {kept.folder}", "caplens store info"])
+    writable = os.access(next(folder for folder in (kept.folder, *kept.folder.parents) if folder.exists()), os.W_OK)
+    advice = "caplens store info" if writable else "it cannot be written; set $CAPLENS_CACHE, or use --store"
+    rows.append(["vectors kept between runs", "ok" if writable else "broken", f"{size / 1e9:.2f} GB in {kept.folder}", advice])
     rows.append(["Java (METEOR; SPICE needs 8 or 11)", *_java()])
     rows.append(["SPICE's language models", *_spice_models()])
     table = Table(["what", "state", "found", "how to get it"], rows)

@@ -8,7 +8,7 @@ import typer
 from caplens.backbones import PRESETS
 from caplens.bench import BENCHMARKS
 from caplens.cli import options
-from caplens.cli.output import choose_format, deliver
+from caplens.cli.output import Format, choose_format, deliver
 from caplens.data.languages import CROSSMODAL_3600, language_names
 from caplens.metrics import METRICS
 from caplens.report import Table
@@ -49,6 +49,9 @@ def list_(
         Kind.languages: _languages,
     }[kind]()
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    if kind is Kind.models and form is Format.table and output is None:
+        _print_models(table)
+        return
     deliver(output, form, lambda: {kind.value: rows}, [table])
 
 
@@ -67,6 +70,17 @@ def _models() -> Table:
         "mclip:ORG/NAME, st:ORG/NAME, or the path of a folder in place of ORG/NAME.",
     ]
     return Table(["model", "M", "languages", "tokens", "licence", "GB", "source"], rows, notes=notes, digits=1)
+
+
+def _print_models(table: Table) -> None:
+    """Names are long, and to be copied whole: each has a line of its own."""
+    for name, parameters, languages, tokens, licence, download, source in table.rows:
+        typer.echo(name)
+        typer.echo(
+            f"    {parameters} M parameters, {download} GB; languages: {languages}; up to {tokens} tokens; {licence}; {source}"
+        )
+    for note in table.notes:
+        typer.echo(note)
 
 
 def _tokenizers() -> Table:

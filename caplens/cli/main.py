@@ -1,7 +1,9 @@
 """The `caplens` command."""
 
 import io
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +24,13 @@ app.add_typer(store.app, name="store")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 
 
+def _open_missing_streams() -> None:
+    """A program started with a standard stream closed has None in its place, which libraries do not expect."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(__version__)
@@ -36,6 +45,7 @@ def _caplens(
 
 
 def main() -> None:
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character gets its number instead of an error.

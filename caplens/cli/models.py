@@ -8,13 +8,16 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from caplens.cli.output import warn
+from caplens.data.languages import base_language
 from caplens.embed import Engine, open_engine
 from caplens.embed.engine import LongTexts
 from caplens.errors import InputError
 from caplens.metrics.embedding import Prompt
 
 _PANEL = "Scores that look at the image"
-_LANGUAGE = re.compile(r"([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)=")
+_LANGUAGE = re.compile(r"([\w-]*)=")
+_LARGEST_BATCH = 65_536
 
 
 def _option(*names: str, help: str, **more: Any) -> Any:
@@ -42,8 +45,10 @@ def _models(
     long: Annotated[LongTexts, _option(help="Texts longer than the model takes: cut them, or average their sentences.")] = "cut",
     device: Annotated[str, _option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
     dtype: Annotated[str, _option(help="The model's number format: fp32, bf16, fp16.")] = "fp32",
-    batch_size: Annotated[int | None, _option(help="Images or texts at a time. \\[default: by device]", min=1)] = None,
-    workers: Annotated[int | None, _option(help="Threads that open images. \\[default: all processors]", min=1)] = None,
+    batch_size: Annotated[
+        int | None, _option(help="Images or texts at a time. \\[default: by device]", min=1, max=_LARGEST_BATCH)
+    ] = None,
+    workers: Annotated[int | None, _option(help="Threads that open images. \\[default: all processors]", min=1, max=256)] = None,
     store: Annotated[Path | None, _option(help="Where vectors are kept. \\[default: the user's cache]")] = None,
     no_store: Annotated[bool, _option("--no-store", help="Keep no vectors after the run.")] = False,
     offline: Annotated[bool, _option("--offline", help="Download nothing.")] = False,
@@ -68,6 +73,8 @@ def _models(
             trust_remote_code=trust_remote_code,
         )
 
+    if images is not None and model is None:
+        warn(["--images is for scores that look at the image; without --model it is not used."])
     return Models(engine, model is not None, images, _prompt(prompt))
 
 
@@ -95,7 +102,13 @@ def _prompt(given: list[str] | None) -> Prompt | None:
     if not any(named):
         if len(given) > 1:
             raise InputError("give one prompt for all captions, or LANG=TEXT for each language.")
-        return "" if given[0] == "none" else given[0]
-    if not all(named):
-        raise InputError("give each prompt its language (LANG=TEXT), or one prompt for all captions.")
-    return {match[1]: text[match.end() :] for match, text in zip(named, given, strict=True) if match}
+        return "" if given[0].lower() == "none" else given[0]
+    prompts: dict[str, str] = {}
+    for match, text in zip(named, given, strict=True):
+        if match is None:
+            raise InputError("give each prompt its language (LANG=TEXT), or one prompt for all captions.")
+        lang = base_language(match[1])
+        if lang in prompts:
+            raise InputError(f"two prompts are given for {lang!r}.")
+        prompts[lang] = text[match.end() :]
+    return prompts

@@ -18,7 +18,6 @@ DocumentFrequencies = Annotated[
     Path | None,
     typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'caplens df'."),
 ]
-Images = Annotated[Path | None, typer.Option(help="The folder that the images' names are relative to.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of to the terminal.")]
 OutputFormat = Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: by the output's suffix, else a table]")]
 Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]

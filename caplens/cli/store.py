@@ -10,6 +10,7 @@ from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.output import choose_format, deliver
 from caplens.embed import Store, default_store
+from caplens.embed.store import ShelfInfo
 from caplens.errors import InputError
 from caplens.report import Table
 from caplens.report.tables import Cell
@@ -19,6 +20,8 @@ app = typer.Typer(
 )
 _DAY = 86_400
 _GB = 1e9
+_SHORT = 8
+_DAMAGED = "(damaged)"
 
 Folder = Annotated[Path | None, typer.Option("--store", help="The store. \\[default: the one in the user's cache]")]
 
@@ -36,8 +39,8 @@ def info(store: Folder = None, output: options.Output = None, format: options.Ou
     kept = _store(store)
     rows: list[list[Cell]] = [
         [
-            about.model,
-            about.fingerprint[:8],
+            about.model or _DAMAGED,
+            about.fingerprint[:_SHORT],
             about.vectors,
             about.bytes / 1e6,
             time.strftime("%Y-%m-%d %H:%M", time.localtime(about.used)),
@@ -48,7 +51,7 @@ def info(store: Folder = None, output: options.Output = None, format: options.Ou
     deliver(
         output,
         form,
-        lambda: {"store": str(kept.folder), "models": [dict(zip(table.columns, row, strict=True)) for row in rows]},
+        lambda: {"store": str(kept.folder), "models": [about._asdict() | {"path": str(about.path)} for about in kept.models()]},
         [table],
     )
 
@@ -67,6 +70,8 @@ def prune(
     """Remove vectors that are no longer wanted; they are made again when needed."""
     if model is None and older_than is None and max_size is None and not everything:
         raise InputError("say what to remove: --model, --older-than, --max-size or --all.")
+    if model is not None and len(model) < _SHORT:
+        raise InputError(f"give a model's name, or at least {_SHORT} characters of its fingerprint; --all removes all.")
     kept = _store(store)
     size, removed = 0, 0
     for about in kept.models():
@@ -80,7 +85,7 @@ def prune(
             if not dry_run:
                 kept.remove(about)
             verb = "would be removed" if dry_run else "removed"
-            typer.echo(f"{about.model} ({about.fingerprint[:8]}): {about.vectors:,} vectors, {about.bytes / 1e6:.1f} MB {verb}")
+            typer.echo(f"{_name(about)}: {about.vectors:,} vectors, {about.bytes / 1e6:.1f} MB {verb}")
     if not removed:
         typer.echo("nothing to remove")
 
@@ -88,13 +93,17 @@ def prune(
 @app.command(epilog="[bold]Example[/bold]\n\ncaplens store verify")
 def verify(store: Folder = None, quiet: options.Quiet = False) -> None:
     """Check every vector, and remove those that are damaged; they are made again when needed."""
+    damaged = 0
     with progress_bar(quiet):
-        damaged = 0
         for about, count, broken in _store(store).verify():
-            damaged += broken
-            typer.echo(
-                f"{about.model} ({about.fingerprint[:8]}): {count:,} vectors, {broken:,} damaged"
-                + (" and removed" if broken else "")
-            )
+            damaged += broken != 0
+            if broken < 0:
+                typer.echo(f"{_name(about)}: the whole file was damaged, and has been removed")
+            else:
+                typer.echo(f"{_name(about)}: {count:,} vectors, {broken:,} damaged{' and removed' if broken else ''}")
     if damaged:
         raise typer.Exit(3)
+
+
+def _name(about: ShelfInfo) -> str:
+    return f"{about.model or _DAMAGED} ({about.fingerprint[:_SHORT]})"

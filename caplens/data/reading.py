@@ -156,7 +156,9 @@ def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Itera
 
 def _image_in(root: str, sample: Sample) -> Picture:
     """By its name, or by its name with another of the usual suffixes; never from outside the folder."""
-    name = str(sample.image) if isinstance(sample.image, str | PathLike) else sample.id
+    name = str(sample.image) if isinstance(sample.image, str | PathLike) and str(sample.image) else sample.id
+    if "://" in name:
+        return name
     path = os.path.normpath(os.path.join(root, name))  # noqa: PTH118
     if not path.startswith(os.path.join(root, "")):  # noqa: PTH118
         return NoPicture(f"the image {name} is outside the folder {root}")
@@ -164,5 +166,5 @@ def _image_in(root: str, sample: Sample) -> Picture:
         return path
     stem, suffix = os.path.splitext(path)  # noqa: PTH122
     stems = (path, stem) if suffix.lower() in _IMAGE_SUFFIXES else (path,)
-    candidates = (Path(stem + suffix) for stem in stems for suffix in _IMAGE_SUFFIXES)
-    return str(next((candidate for candidate in candidates if candidate.is_file()), path))
+    candidates = (stem + suffix for stem in stems for suffix in _IMAGE_SUFFIXES)
+    return next((candidate for candidate in candidates if os.path.isfile(candidate)), path)  # noqa: PTH113

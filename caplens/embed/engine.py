@@ -25,9 +25,9 @@ from caplens.backbones.registry import load_backbone
 from caplens.backbones.transform import Pixels
 from caplens.data.sample import Picture
 from caplens.embed.opener import Item, Opened, Openers, open_pixels
-from caplens.embed.pictures import UnreadableError, content_key, picture_key, read
+from caplens.embed.pictures import UnreadableError, content_key, decode, name_of, picture_key, read
 from caplens.embed.store import Flags, Store, default_store
-from caplens.errors import InputError
+from caplens.errors import CaplensError, InputError
 from caplens.progress import track
 from caplens.text.sentences import split_sentences
 
@@ -52,10 +52,11 @@ _MOST_WORKERS = 32
 
 
 class Text(NamedTuple):
-    """A caption and the prompt that goes before it, or before each of its sentences."""
+    """A caption and the prompt that goes before it, or before each of its sentences; its language if the model reads that."""
 
     caption: str
     prompt: str = ""
+    lang: str = ""
 
     @property
     def whole(self) -> str:
@@ -101,16 +102,21 @@ class Engine:
         self._batch_size = batch_size
         self._workers = workers or min(os.cpu_count() or 1, _MOST_WORKERS)
         self._openers: Openers | None = None
-        self._keys: dict[str, bytes] = {}
-        """Path -> key, so that a file is read once however often it is scored."""
-        self._unreadable: dict[str | bytes, str] = {}
-        """Path or key -> why there is no vector."""
+        self._keys: dict[tuple[str, int, int], bytes] = {}
+        """Path, size and time of change -> key, so that a file is read once however often it is scored."""
+        self._unreadable: dict[bytes, str] = {}
+        """Key -> why there is no vector."""
+
+    def close(self) -> None:
+        """End the processes that open images, and close the store; the engine can be used again."""
+        self._openers = None
+        self._shelf.close()
 
     def prepare(self, pictures: Sequence[Picture], texts: Iterable[Text]) -> None:
         """Encode what the store lacks. Many at once are faster than few: batches are fuller, and texts better sorted."""
         unique = list({str(picture) if _has_path(picture) else id(picture): picture for picture in pictures}.values())
         self._encode_images(self._unknown(unique), len(unique))
-        wanted = {text_key(text): text.whole for text in set(texts)}
+        wanted = {text_key(text): text for text in set(texts)}
         present = self._shelf.known(list(wanted))
         self._encode_texts({key: text for key, text in wanted.items() if key not in present})
 
@@ -129,13 +135,20 @@ class Engine:
         vectors, place, _ = self._look_up(
             _by_key(keys, pictures), lambda lacking: self._encode_images(lacking.items(), len(lacking))
         )
-        index = np.array([-1 if key is None else place.get(key, -1) for key in keys], dtype=np.int64)
-        problems = {row: self._why(pictures[row], keys[row]) for row in np.flatnonzero(index < 0).tolist()}
+        problems = {}
+        index = np.full(len(pictures), -1, dtype=np.int64)
+        for row, key in enumerate(keys):
+            if isinstance(key, UnreadableError):
+                problems[row] = str(key)
+            elif key in place:
+                index[row] = place[key]
+            else:
+                problems[row] = self._unreadable[key]
         return Embedded(vectors, index, np.zeros(len(index), dtype=bool), problems)
 
     def texts(self, texts: Sequence[Text]) -> Embedded:
         keys = {text: text_key(text) for text in dict.fromkeys(texts)}
-        vectors, place, cut = self._look_up({key: text.whole for text, key in keys.items()}, self._encode_texts)
+        vectors, place, cut = self._look_up({key: text for text, key in keys.items()}, self._encode_texts)
         row = {text: place[key] for text, key in keys.items()}
         if self.long == "split" and cut.any():
             self._average_sentences({row[text]: text for text in keys if cut[row[text]]}, vectors, cut)
@@ -144,8 +157,8 @@ class Engine:
 
     def _average_sentences(self, long: dict[int, Text], vectors: Vectors, cut: Flags) -> None:
         """The mean over its sentences in place of each long text's vector; a sentence too long in itself is still cut."""
-        parts = {row: [Text(part, text.prompt) for part in split_sentences(text.caption)] for row, text in long.items()}
-        wanted = {text_key(part): part.whole for some in parts.values() for part in some}
+        parts = {row: [text._replace(caption=part) for part in split_sentences(text.caption)] for row, text in long.items()}
+        wanted = {text_key(part): part for some in parts.values() for part in some}
         found, place, shortened = self._look_up(wanted, self._encode_texts)
         for row, some in parts.items():
             rows = [place[text_key(part)] for part in some]
@@ -161,33 +174,38 @@ class Engine:
         if lacking:
             encode(lacking)
             found = self._shelf.get(keys)
+        if any(key not in self._unreadable for key, there in zip(keys, found.present, strict=True) if not there):
+            # What was just written cannot be read: the file is damaged in a way that SQLite did not notice.
+            self._shelf.begin_anew()
+            encode(wanted)
+            found = self._shelf.get(keys)
         return found.vectors, {key: row for row, key in enumerate(keys) if found.present[row]}, found.cut
 
-    def _picture_keys(self, pictures: Sequence[Picture]) -> list[bytes | None]:
-        """What stands for each picture in the store; None for those that cannot be read."""
-        new = {str(picture): picture for picture in pictures if _has_path(picture)}
-        new = {path: picture for path, picture in new.items() if path not in self._keys and path not in self._unreadable}
+    def _picture_keys(self, pictures: Sequence[Picture]) -> list[bytes | UnreadableError]:
+        """What stands for each picture in the store, or why it cannot be read."""
+        paths = dict.fromkeys(str(picture) for picture in pictures if _has_path(picture))
         with ThreadPoolExecutor(min(self._workers, _READERS)) as pool:
-            for path, found in zip(new, pool.map(_key, new.values()), strict=True):
-                if isinstance(found, UnreadableError):
-                    self._unreadable[path] = str(found)
-                else:
-                    self._keys[path] = found
-        return [self._keys.get(str(picture)) if _has_path(picture) else self._key_in_memory(picture) for picture in pictures]
+            by_path = dict(zip(paths, pool.map(self._file_key, paths), strict=True))
+        return [by_path[str(picture)] if _has_path(picture) else _key(picture) for picture in pictures]
 
-    def _key_in_memory(self, picture: Picture) -> bytes | None:
-        found = _key(picture)
-        return None if isinstance(found, UnreadableError) else found
-
-    def _why(self, picture: Picture, key: bytes | None) -> str:
-        if key is not None:
-            return self._unreadable[key]
-        return self._unreadable[str(picture)] if _has_path(picture) else str(_key(picture))
+    def _file_key(self, path: str) -> bytes | UnreadableError:
+        try:
+            about = os.stat(path)
+        except (OSError, ValueError):
+            return _key(path)
+        version = (path, about.st_size, about.st_mtime_ns)
+        known = self._keys.get(version)
+        if known is not None:
+            return known
+        found = _key(path)
+        if isinstance(found, bytes):
+            self._keys[version] = found
+        return found
 
     def _encode_images(self, items: Iterable[Item], expected: int) -> None:
         """`expected` is about how many there are to come."""
         remaining = (item for item in items if item[0] not in self._unreadable)
-        first = next(remaining, None)
+        first = next((item for item in remaining if self._is_readable(*item)), None)
         if first is None:
             return
         size = self._batch_size or (_IMAGES_ON_CPU if self.backbone.device == "cpu" else _IMAGES_ON_GPU)
@@ -197,10 +215,13 @@ class Engine:
             """Everything that can be done to images without the model, done by as many as there are workers."""
             waiting = chain([first], remaining)
             groups = iter(lambda: list(islice(waiting, together)), [])
-            with ThreadPoolExecutor(self._workers) as pool:
-                tasks = (partial(_with_keys, open_some, group) for group in groups)
+            tasks = (partial(_with_keys, open_some, group) for group in groups)
+            pool = ThreadPoolExecutor(self._workers)
+            try:
                 for some in _in_order(pool, tasks, _READY * size // together + self._workers):
                     yield from some
+            finally:
+                pool.shutdown(cancel_futures=True)
 
         def batches() -> Iterator[tuple[list[bytes], Any]]:
             found = opened()
@@ -213,7 +234,24 @@ class Engine:
             warnings.simplefilter("ignore", DecompressionBombWarning)
             for keys, stacked in track(_ahead(batches()), "encoding images", expected, size=lambda batch: len(batch[0])):
                 if keys:
-                    self._shelf.put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
+                    self._put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
+
+    def _is_readable(self, key: bytes, picture: Picture) -> bool:
+        """Whether the model is needed at all: it is not loaded for the sake of images that cannot be read."""
+        try:
+            decode(read(picture), name_of(picture))
+        except UnreadableError as error:
+            self._unreadable[key] = str(error)
+            return False
+        return True
+
+    def _put(self, keys: Sequence[bytes], vectors: Vectors, cut: Sequence[bool]) -> None:
+        if not np.isfinite(vectors).all():
+            raise CaplensError(
+                f"{self.backbone.name} gives vectors that are not finite numbers in {self.backbone.dtype}. Try --dtype fp32; if"
+                " that does not help, its weights are damaged."
+            )
+        self._shelf.put(keys, vectors, cut)
 
     def _opener(self, images: int) -> tuple[Callable[[Sequence[Item]], Opened], int]:
         """What opens images, and how many together.
@@ -228,15 +266,18 @@ class Engine:
             return self._openers, _OPENED_BY_PROCESS
         return partial(open_pixels, transform=transform or self.backbone.pixels), _OPENED_BY_THREAD
 
-    def _encode_texts(self, wanted: dict[bytes, str]) -> None:
+    def _encode_texts(self, wanted: dict[bytes, Text]) -> None:
         if not wanted:
             return
+        # Asked here, so that the model is loaded by this thread.
+        _ = self.backbone.max_tokens
         size = self._batch_size or (_TEXTS_ON_CPU if self.backbone.device == "cpu" else _TEXTS_ON_GPU)
 
         def batches() -> Iterator[list[tuple[bytes, Tokens]]]:
             items = iter(wanted.items())
             while portion := list(islice(items, _TOKENIZED_AT_ONCE)):
-                tokens = self.backbone.tokenize([text for _, text in portion])
+                langs = [text.lang or "en" for _, text in portion]
+                tokens = self.backbone.tokenize([text.whole for _, text in portion], langs)
                 pairs = [(key, found) for (key, _), found in zip(portion, tokens, strict=True)]
                 # The longest come first: if they fit in memory, all do.
                 pairs.sort(key=lambda pair: -len(pair[1].ids))
@@ -244,7 +285,7 @@ class Engine:
 
         for batch in track(_ahead(batches()), "encoding texts", len(wanted), size=len):
             vectors = self.backbone.encode_ids([tokens.ids for _, tokens in batch])
-            self._shelf.put([key for key, _ in batch], vectors, [tokens.cut for _, tokens in batch])
+            self._put([key for key, _ in batch], vectors, [tokens.cut for _, tokens in batch])
 
 
 def open_engine(
@@ -272,7 +313,8 @@ def open_engine(
 
 
 def text_key(text: Text) -> bytes:
-    return content_key(b"t", text.whole.encode("utf-8", "surrogatepass"))
+    language = f"\0{text.lang}" if text.lang else ""
+    return content_key(b"t", (text.whole + language).encode("utf-8", "surrogatepass"))
 
 
 def _key(picture: Picture) -> bytes | UnreadableError:
@@ -286,8 +328,8 @@ def _has_path(picture: Picture) -> bool:
     return isinstance(picture, str | PathLike)
 
 
-def _by_key(keys: Sequence[bytes | None], pictures: Sequence[Picture]) -> dict[bytes, Picture]:
-    return {key: picture for key, picture in zip(keys, pictures, strict=True) if key is not None}
+def _by_key(keys: Sequence[bytes | UnreadableError], pictures: Sequence[Picture]) -> dict[bytes, Picture]:
+    return {key: picture for key, picture in zip(keys, pictures, strict=True) if isinstance(key, bytes)}
 
 
 def _with_keys(open_some: Callable[[Sequence[Item]], Opened], items: Sequence[Item]) -> Iterable[Keyed]:

@@ -41,9 +41,14 @@ def _open_one(key: bytes, picture: Picture, transform: Callable[[Image], Pixels]
         data = read(picture)
         if picture_key(data) != key:
             raise UnreadableError(f"{name_of(picture)} changed while it was read")
-        return transform(decode(data, name_of(picture), getattr(transform, "smallest_side", None)))
+        image = decode(data, name_of(picture), getattr(transform, "smallest_side", None))
     except UnreadableError as error:
         return error
+    try:
+        return transform(image)
+    except Exception as error:
+        # One odd picture, a single row of pixels say, must not end the run.
+        return UnreadableError(f"{name_of(picture)} cannot be brought to the model's size ({error})")
 
 
 class Openers:
@@ -61,13 +66,13 @@ class Openers:
         process = self._idle.get()
         try:
             return process.open(items)
-        except (OSError, EOFError):
+        except (OSError, EOFError, ValueError):
             process = _Process(self._most, self._transform)
-            if len(items) > 1:
-                return [opened for item in items for opened in self([item])]
-            return [UnreadableError(f"{name_of(items[0][1])} crashed the process that opened it")]
         finally:
             self._idle.put(process)
+        if len(items) > 1:
+            return [opened for item in items for opened in self([item])]
+        return [UnreadableError(f"{name_of(items[0][1])} crashed the process that opened it")]
 
 
 class _Process:

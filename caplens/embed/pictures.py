@@ -11,7 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from caplens.data.sample import NoPicture, Picture
 
 _KEY_BYTES = 16
-_SCALE = 3
+_SCALE = 4
 """A JPEG is decoded at a smaller scale only if it then still has this many times the pixels that are needed, per side."""
 
 
@@ -34,6 +34,8 @@ def read(picture: Picture) -> bytes | Image.Image:
         return picture
     if isinstance(picture, NoPicture):
         raise UnreadableError(picture.reason)
+    if isinstance(picture, str) and picture.startswith(("http://", "https://")):
+        raise UnreadableError(f"{picture} is an address; images are not downloaded")
     if not isinstance(picture, str | PathLike | bytes):
         raise UnreadableError(f"an image is a path, bytes or a PIL image, not {type(picture).__name__}")
     try:
@@ -50,9 +52,10 @@ def read(picture: Picture) -> bytes | Image.Image:
 
 
 def picture_key(data: bytes | Image.Image) -> bytes:
-    """By what the picture holds, so that copies of a file share a vector."""
+    """By what the picture holds, so that copies of a file share a vector; for one in memory, by what is seen of it."""
     if isinstance(data, Image.Image):
-        return content_key(b"p", f"{data.mode} {data.size} {data.getpalette()}".encode() + data.tobytes())
+        seen = decode(data)
+        return content_key(b"p", f"{seen.size}".encode() + seen.tobytes())
     return content_key(b"i", data)
 
 
@@ -65,6 +68,8 @@ def decode(data: bytes | Image.Image, name: str = "the image", smallest_side: in
         image = data if isinstance(data, Image.Image) else Image.open(io.BytesIO(data))
         if smallest_side is not None and image.format == "JPEG":
             image.draft(image.mode, (_SCALE * smallest_side, _SCALE * smallest_side))
+        if 0 in image.size:
+            raise UnreadableError("has no pixels")
         image.load()
         return _in_colour(ImageOps.exif_transpose(image))
     except UnidentifiedImageError:

@@ -32,7 +32,11 @@ _SUFFIX = ".vectors"
 _PATIENCE = 60
 """Seconds to wait for another process that is writing."""
 _ASKED_AT_ONCE = 500
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_OUTSIDE = {
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH,
+}  # fmt: skip
+"""Errors for which the file is not to blame."""
 _TABLES = """
     CREATE TABLE IF NOT EXISTS vectors (
         key BLOB PRIMARY KEY, vector BLOB NOT NULL, cut INTEGER NOT NULL, checksum INTEGER NOT NULL
@@ -53,8 +57,9 @@ class Found(NamedTuple):
 class Shelf:
     """The vectors of one model."""
 
-    def __init__(self, path: Path, model: str, fingerprint: str) -> None:
-        self.path, self._model, self._fingerprint = path, model, fingerprint
+    def __init__(self, path: Path, model: str, fingerprint: str, used: float | None = None) -> None:
+        """`used` is when it was last used, where this is no use of it."""
+        self.path, self._model, self._fingerprint, self._used = path, model, fingerprint, used
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
 
@@ -131,16 +136,24 @@ class Shelf:
                 if self._connection is None:
                     self._connection = self._open()
                 return question(self._connection)
-            except sqlite3.DatabaseError as error:
-                if damaged or error.sqlite_errorcode not in _DAMAGED:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                if damaged or not _tells_damage(error):
                     raise CaplensError(
-                        f"{self.path}: the store of vectors cannot be used ({error}). Make room, or choose another place with"
-                        " --store."
+                        f"{self.path}: the store of vectors cannot be used ({error}). Choose another place with --store, or keep"
+                        " none with --no-store."
                     ) from None
                 damaged = True
-            note(f"{self.path}: the store of vectors is damaged; it begins anew")
-            self.close()
-            remove(self.path)
+            self._remove()
+
+    def begin_anew(self) -> None:
+        """Throw away what is there."""
+        with self._lock:
+            self._remove()
+
+    def _remove(self) -> None:
+        note(f"{self.path}: the store of vectors is damaged; it begins anew")
+        self.close()
+        remove(self.path)
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
@@ -152,7 +165,7 @@ class Shelf:
         connection.executescript(_TABLES)
         with connection:
             connection.execute("DELETE FROM about")
-            connection.execute("INSERT INTO about VALUES (?, ?, ?)", (self._model, self._fingerprint, time.time()))
+            connection.execute("INSERT INTO about VALUES (?, ?, ?)", (self._model, self._fingerprint, self._used or time.time()))
         return connection
 
 
@@ -163,7 +176,16 @@ def _select(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes])
 
 
 def _checksum(key: bytes, vector: bytes, cut: int) -> int:
-    return zlib.crc32(vector, zlib.crc32(key, int(cut)))
+    """-1, which is no checksum, of what cannot have been written here."""
+    try:
+        return zlib.crc32(vector, zlib.crc32(key, int(cut))) if len(vector) % 4 == 0 else -1
+    except (TypeError, ValueError):
+        return -1
+
+
+def _tells_damage(error: Exception) -> bool:
+    """A damaged file may lack a table or hold text that is none; only what comes from outside is no damage."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OUTSIDE
 
 
 def remove(path: Path) -> None:
@@ -173,7 +195,8 @@ def remove(path: Path) -> None:
 
 
 class ShelfInfo(NamedTuple):
-    model: str
+    model: str | None
+    """None where the file is damaged."""
     fingerprint: str
     vectors: int
     bytes: int
@@ -183,17 +206,10 @@ class ShelfInfo(NamedTuple):
 
 
 class Store:
-    """A folder with a file of vectors for each model."""
+    """A folder with a file of vectors for each model. It is made when there is something to keep."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
-        self.folder = Path(folder)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{folder}: vectors cannot be stored there ({error.strerror}). Choose another place with --store, or keep none"
-                " with --no-store."
-            ) from None
+        self.folder = Path(folder).expanduser()
 
     @classmethod
     def temporary(cls) -> "Store":
@@ -203,6 +219,13 @@ class Store:
         return store
 
     def shelf(self, model: str, fingerprint: str) -> Shelf:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{self.folder}: vectors cannot be stored there ({error.strerror}). Choose another place with --store, or keep"
+                " none with --no-store."
+            ) from None
         return Shelf(self.folder / f"{fingerprint[:32]}{_SUFFIX}", model, fingerprint)
 
     def models(self) -> list[ShelfInfo]:
@@ -211,24 +234,37 @@ class Store:
         return sorted(found, key=lambda about: -about.used)
 
     def remove(self, about: ShelfInfo) -> None:
-        remove(about.path)
+        try:
+            remove(about.path)
+        except OSError as error:
+            raise InputError(f"{about.path}: cannot be removed ({error.strerror}).") from None
 
     def verify(self) -> Iterator[tuple[ShelfInfo, int, int]]:
-        """For each model: how many vectors were there, and how many of them were damaged and have been removed."""
+        """For each model: how many vectors were there, and how many of them were damaged and have been removed.
+
+        Of a file that is damaged as a whole nobody knows the number: it is removed, and -1 stands for all.
+        """
         for about in self.models():
-            shelf = Shelf(about.path, about.model, about.fingerprint)
+            if about.model is None:
+                self.remove(about)
+                yield about, 0, -1
+                continue
+            shelf = Shelf(about.path, about.model, about.fingerprint, about.used)
             yield about, *shelf.verify()
             shelf.close()
 
     def _about(self, path: Path) -> ShelfInfo:
         size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
-        try:
-            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as connection:
-                model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
-                (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
-        except (sqlite3.DatabaseError, TypeError):
-            return ShelfInfo("(damaged)", path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path)
-        return ShelfInfo(model, fingerprint, count, size, used, path)
+        # In a folder that cannot be written SQLite reads only files that it may take for unchanging.
+        for mode in ("mode=ro", "immutable=1"):
+            try:
+                with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_PATIENCE)) as connection:
+                    model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
+                    (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+                    return ShelfInfo(str(model), str(fingerprint), count, size, float(used), path)
+            except (sqlite3.Error, TypeError, ValueError):
+                continue
+        return ShelfInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path)
 
 
 def default_store() -> Store:

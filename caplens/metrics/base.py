@@ -83,7 +83,7 @@ def problem(sample: Sample, requires: frozenset[str]) -> str | None:
     if "references" in requires and not any(text.strip() for text in sample.references):
         return "there are no references"
     if "image" in requires:
-        if sample.image is None:
+        if sample.image is None or sample.image == "":
             return "there is no image"
         if isinstance(sample.image, NoPicture):
             return sample.image.reason

@@ -1,14 +1,15 @@
 """CLIPScore and RefCLIPScore (Hessel et al. 2021): how near a caption is to its image, and to the nearest of its references."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from caplens.metrics.base import Floats
-from caplens.metrics.embedding import EmbeddingMetric, Prompt
+from caplens.metrics.embedding import EmbeddingMetric
 
 W = 2.5
-PROMPT: Prompt = {"en": "A photo depicts "}
+PROMPT: Mapping[str, str] = {"en": "A photo depicts "}
 
 
 def clipscore(to_image: Floats, w: float = W) -> Floats:
@@ -25,7 +26,7 @@ def refclipscore(to_image: Floats, to_reference: Floats, w: float = W) -> Floats
 
 class ClipScore(EmbeddingMetric):
     name = "clipscore"
-    prompt: ClassVar[Prompt] = PROMPT
+    prompt: ClassVar[Mapping[str, str]] = PROMPT
     weight = W
 
     def score_cosines(self, to_image: Floats, to_reference: Floats) -> Floats:

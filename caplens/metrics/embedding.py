@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from caplens.data.languages import base_language
 from caplens.data.sample import Picture, Sample
 from caplens.embed import Engine, Text
+from caplens.errors import InputError
 from caplens.metrics.base import Collector, Floats, Metric, Scores, mean_of, mean_pool, mean_statistics, signature
 
 _WINDOW = 16_384
@@ -23,25 +24,29 @@ _CHUNK = 2_048
 """Samples whose vectors are in memory together."""
 
 Prompt = str | Mapping[str, str]
-"""A prompt for all captions, or language -> prompt; languages that are not named have none."""
+"""A prompt for all captions, or language -> prompt; languages that are not named have what the metric gives them."""
 
 
 class Prompts:
     """The prompt of each language."""
 
-    def __init__(self, prompt: Prompt) -> None:
-        named = {} if isinstance(prompt, str) else {base_language(lang): text for lang, text in prompt.items()}
-        self._default, self._named = prompt if isinstance(prompt, str) else "", named
-        self.key = (self._default, *sorted(named.items()))
+    def __init__(self, prompt: Prompt | None, default: Mapping[str, str]) -> None:
+        if prompt is not None and not isinstance(prompt, str | Mapping):
+            raise InputError(f"a prompt is a text, or a text for each language, not {prompt!r}.")
+        self._for_all = prompt if isinstance(prompt, str) else ""
+        self._named = {} if isinstance(prompt, str) else dict(default)
+        for lang, text in prompt.items() if isinstance(prompt, Mapping) else ():
+            self._named[base_language(lang)] = text
+        self.key = (self._for_all, *sorted(self._named.items()))
 
     def __call__(self, lang: str) -> str:
-        return self._named.get(lang, self._default)
+        return self._named.get(lang, self._for_all)
 
     def signature(self, langs: Sequence[str]) -> str:
         """`A photo depicts ` or, with several languages, `A photo depicts [en],none[de fr]`."""
         users: dict[str, list[str]] = {}
         for lang in sorted(langs):
-            users.setdefault(self(lang) or "none", []).append(lang)
+            users.setdefault(self(lang).replace("|", r"\|") or "none", []).append(lang)
         return ",".join(text if len(users) == 1 else f"{text}[{' '.join(some)}]" for text, some in users.items())
 
 
@@ -78,13 +83,14 @@ class CosineCollector(Collector):
         return base_language(sample.lang or self._lang or "en")
 
     def _caption(self, sample: Sample) -> Text:
-        return Text(sample.caption or "", self.prompts(self._language(sample)))
+        lang = self._language(sample)
+        return Text(sample.caption or "", self.prompts(lang), lang if self.engine.backbone.reads_language else "")
 
     def _references(self, sample: Sample) -> list[Text]:
         if not self._with_references:
             return []
-        prompt = self.prompts(self._language(sample))
-        return [Text(text, prompt) for text in sample.references if text and not text.isspace()]
+        caption = self._caption(sample)
+        return [caption._replace(caption=text) for text in sample.references if text and not text.isspace()]
 
     def _take_cosines(self, waiting: list[tuple[int, Sample]]) -> None:
         images = self.engine.images([_picture(sample) for _, sample in waiting])
@@ -153,13 +159,13 @@ class EmbeddingMetric(Metric):
     """A metric of cosines. Subclasses say what they make of them."""
 
     requires: ClassVar[frozenset[str]] = frozenset({"caption", "image"})
-    prompt: ClassVar[Prompt] = ""
-    """What goes before captions unless the user wants something else."""
+    prompt: ClassVar[Mapping[str, str]] = {}
+    """Language -> what goes before captions unless the user wants something else."""
     weight: ClassVar[float]
 
     def __init__(self, engine: Engine, prompt: Prompt | None = None, lang: str | None = None) -> None:
         self.engine, self.lang = engine, lang
-        self.prompts = Prompts(self.prompt if prompt is None else prompt)
+        self.prompts = Prompts(prompt, self.prompt)
 
     @abstractmethod
     def score_cosines(self, to_image: Floats, to_reference: Floats) -> Floats:

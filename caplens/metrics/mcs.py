@@ -5,4 +5,4 @@ from caplens.metrics.clipscore import ClipScore
 
 class MultilingualClipScore(ClipScore):
     name = "mcs"
-    prompt = ""
+    prompt = {}

@@ -8,9 +8,9 @@ from caplens.metrics.base import Collector, Metric, batched, problem
 from caplens.metrics.results import Results
 
 _HINTS = {
-    "no references": " Give them with --references FILE or as 'references' in the file.",
-    "no image": " Give their folder with --images FOLDER, or their paths as 'image' in the file.",
-    "no file": " Give their folder with --images FOLDER.",
+    "there are no references": " Give them with --references FILE or as 'references' in the file.",
+    "there is no image": " Give their folder with --images FOLDER, or their paths as 'image' in the file.",
+    "there is no file": " Names of images are relative to the folder of --images.",
 }
 
 

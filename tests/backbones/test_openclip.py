@@ -9,7 +9,7 @@ import tiny_models
 from tiny_models import LONG, PICTURES, TEXTS
 
 from caplens.backbones import load_backbone
-from caplens.errors import InputError
+from caplens.errors import CaplensError, InputError
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 open_clip = pytest.importorskip("open_clip", reason="open_clip is not installed", exc_type=ImportError)
@@ -94,3 +94,45 @@ def test_a_folder_without_weights_is_explained(tmp_path):
     (folder / "open_clip_model.safetensors").unlink()
     with pytest.raises(InputError, match=r"open_clip_model\.safetensors or .* is missing"):
         load_backbone(f"openclip:{folder}", device="cpu")
+
+
+def test_nllb_reads_the_language(tmp_path):
+    folder = tiny_models.open_clip_nllb(tmp_path / "nllb-clip-base-siglip")
+    network = open_clip.create_model(f"local-dir:{folder}").eval()
+    tokenizer = open_clip.get_tokenizer(f"local-dir:{folder}")
+    backbone = load_backbone(f"openclip:{folder}", device="cpu")
+    assert backbone.reads_language
+    english = backbone.encode_texts(TEXTS)
+    mixed = backbone.encode_texts(TEXTS, ["de", "en", "de", "en", "de"])
+    tokenizer.tokenizer.src_lang = "deu_Latn"
+    german = normalized(network.encode_text(tokenizer(TEXTS)))
+    np.testing.assert_allclose(mixed[[1, 3]], english[[1, 3]], atol=1e-5)
+    np.testing.assert_allclose(mixed[[0, 2, 4]], german[[0, 2, 4]], atol=1e-5)
+    assert not np.allclose(german, english, atol=1e-3)
+    with pytest.raises(InputError, match="no code of NLLB is known for the language 'vo'"):
+        backbone.encode_texts(["a"], ["vo"])
+
+
+def test_weights_trained_with_quick_gelu_get_it(tmp_path, monkeypatch):
+    """As OpenAI's, whose architecture is also named without it."""
+    shape = {"embed_dim": 24, "vision_cfg": tiny_models.OPEN_CLIP_VISION}
+    shape["text_cfg"] = {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}
+    for name, quick in (("quick-test", False), ("quick-test-quickgelu", True)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**shape, "quick_gelu": quick}), encoding="utf-8")
+        open_clip.add_model_config(tmp_path / f"{name}.json")
+    network = open_clip.create_model("quick-test-quickgelu").eval()
+    torch.save(network.state_dict(), tmp_path / "weights.pt")
+    tags = {"openai": {"file": str(tmp_path / "weights.pt"), "quick_gelu": True, "hf_hub": "x"}}
+    tags["laion"] = {**tags["openai"], "quick_gelu": False}
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, "quick-test", tags)
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, "quick-test-quickgelu", tags)
+    text = normalized(network.encode_text(open_clip.get_tokenizer("quick-test")(TEXTS)))
+    np.testing.assert_allclose(load_backbone("openclip:quick-test/openai", device="cpu").encode_texts(TEXTS), text, atol=1e-5)
+    with pytest.raises(InputError, match="trained without QuickGELU; the right name is openclip:quick-test/laion"):
+        load_backbone("openclip:quick-test-quickgelu/laion", device="cpu").encode_texts(TEXTS)
+
+
+def test_offline_a_tag_is_looked_for_in_the_cache_only(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(CaplensError, match=r"not on this machine and cannot be downloaded .*openclip:ViT-B-32/FILE"):
+        load_backbone("openclip:ViT-B-32/laion2b_s34b_b79k", offline=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,14 @@ from fake_backbone import FakeBackbone
 from PIL import Image
 from tiny_models import picture
 
+import caplens as package
 from caplens.backbones.base import normalized
 from caplens.backbones.transform import ImageTransform
+from caplens.data import Sample
 from caplens.embed import Engine, Store, Text
 from caplens.embed.opener import Openers, open_pixels
 from caplens.embed.pictures import decode, picture_key, read
+from caplens.errors import CaplensError
 
 TESTS = Path(__file__).parents[1]
 
@@ -124,6 +128,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     command = [sys.executable, "-c", RUN, str(TESTS), str(tmp_path)]
     process = subprocess.Popen(command)
     while sum(encoded(tmp_path / "log").values()) < 700:
+        assert process.poll() is None, "the run ended by itself"
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -216,10 +221,89 @@ def test_pictures_are_read_as_a_person_sees_them(tmp_path):
 
 def test_an_image_that_changes_while_it_is_read_gets_no_vector_of_another(tmp_path, photos, monkeypatch):
     engine = Engine(FakeBackbone())
-    engine._picture_keys(photos)
+    keys = engine._picture_keys(photos)
     Path(photos[2]).write_bytes(Path(photos[5]).read_bytes())
-    found = engine.images(photos[:3])
-    assert found.problems == {2: f"{photos[2]} changed while it was read"}
+    monkeypatch.setattr(engine, "_picture_keys", lambda pictures: keys[: len(pictures)])
+    assert engine.images(photos[:3]).problems == {2: f"{photos[2]} changed while it was read"}
+
+
+def test_a_file_that_comes_or_changes_between_two_calls_is_read_anew(tmp_path, photos):
+    engine = Engine(FakeBackbone())
+    late = tmp_path / "late.png"
+    assert "there is no file" in engine.images([str(late)]).problems[0]
+    picture(20).save(late)
+    first = engine.images([str(late)]).vectors
+    picture(21, 64, 64).save(late)
+    second = engine.images([str(late)]).vectors
+    assert not np.allclose(first, second)
+
+
+def test_pictures_in_memory_are_told_apart_by_what_is_seen_of_them():
+    upright, turned = picture(1), picture(1)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned.info["exif"] = exif.tobytes()
+    assert Engine(FakeBackbone()).images([upright, turned]).index.tolist() == [0, 1]
+    cut = Image.open(io.BytesIO(as_bytes(picture(3, 640, 480), "JPEG")[:3000]))
+    found = Engine(FakeBackbone()).images([cut, Image.new("RGB", (0, 0)), upright])
+    assert "is damaged" in found.problems[0]
+    assert list(found.problems) == [0, 1]
+
+
+@pytest.mark.parametrize("fit", ["crop", "pad", "squash", "patches"])
+def test_an_image_of_any_shape_is_encoded_or_refused(fit):
+    class Shaped(FakeBackbone):
+        transform = ImageTransform((32, 32), fit, resize=32)
+
+        def stack(self, images):
+            return list(images)
+
+    strips = [Image.new("RGB", size) for size in [(1, 1), (1, 300), (300, 1), (1, 12_000), (12_000, 1)]]
+    found = Engine(Shaped()).images(strips)
+    assert not {0} & found.problems.keys()
+    assert all("too narrow" in reason for reason in found.problems.values())
+
+
+def test_the_model_is_not_loaded_for_images_that_cannot_be_read(tmp_path, photos):
+    class NotLoaded(FakeBackbone):
+        @property
+        def transform(self):
+            raise AssertionError("the model was loaded")
+
+    (tmp_path / "text.jpg").write_text("no picture", encoding="ascii")
+    Engine(FakeBackbone(), Store(tmp_path / "store")).images(photos)
+    found = Engine(NotLoaded(), Store(tmp_path / "store")).images([*photos, str(tmp_path / "text.jpg")])
+    assert list(found.problems) == [10]
+
+
+@pytest.mark.parametrize("what", ["images", "texts"])
+def test_vectors_that_are_no_numbers_are_an_error_and_not_kept(tmp_path, photos, what):
+    class Broken(FakeBackbone):
+        def _encode(self, kind, contents):
+            return super()._encode(kind, contents) * np.float32("nan")
+
+    engine = Engine(Broken(), Store(tmp_path / "store"))
+    with pytest.raises(CaplensError, match="vectors that are not finite numbers in fp32"):
+        engine.images(photos) if what == "images" else engine.texts([Text("a dog")])
+    assert Store(tmp_path / "store").models()[0].vectors == 0
+
+
+def test_the_language_is_part_of_a_text_only_for_models_that_read_it():
+    samples = [Sample(f"{n} {lang}", "a dog", image=picture(n), lang=lang) for n in range(8) for lang in ("en", "de")]
+    seen = []
+
+    class Reader(FakeBackbone):
+        reads_language = True
+
+        def tokenize(self, texts, langs=None):
+            seen.extend(zip(texts, langs, strict=True))
+            return super().tokenize([f"{lang} {text}" for text, lang in zip(texts, langs, strict=True)])
+
+    values = package.score(samples, ["mcs"], model=Engine(Reader()), resamples=0)["mcs"].values
+    assert sorted(seen) == [("a dog", "de"), ("a dog", "en")]
+    assert (values[::2] != values[1::2]).any()
+    values = package.score(samples, ["mcs"], model=Engine(FakeBackbone()), resamples=0)["mcs"].values
+    assert (values[::2] == values[1::2]).all()
 
 
 def test_processes_open_images_as_threads_do(tmp_path, photos):
@@ -240,6 +324,20 @@ def test_processes_open_images_as_threads_do(tmp_path, photos):
     (crashed,) = openers(items[:1])
     assert str(crashed) == f"{photos[0]} crashed the process that opened it"
     np.testing.assert_array_equal(openers(items[:2])[1], by_thread[1])
+
+
+def test_processes_that_all_crash_hold_nothing_up(photos):
+    """What they were opening is opened again one by one, by new processes."""
+    transform = ImageTransform((24, 20), resize=24)
+    openers = Openers(2, 4, transform)
+    for process in openers._idle.queue:
+        process._process.kill()
+    groups = [[(picture_key(read(path)), path) for path in photos[start : start + 4]] for start in (0, 4)]
+    with ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(openers, group) for group in groups]
+        for opened, group in zip(found, groups, strict=True):
+            for one, other in zip(opened.result(timeout=60), open_pixels(group, transform), strict=True):
+                np.testing.assert_array_equal(one, other)
 
 
 def test_a_gpu_is_fed_by_processes(tmp_path, photos, monkeypatch):

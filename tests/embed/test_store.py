@@ -106,7 +106,7 @@ def test_several_processes_share_a_store(tmp_path):
 def test_a_place_that_cannot_be_written_is_explained(tmp_path):
     (tmp_path / "file").write_text("", encoding="ascii")
     with pytest.raises(InputError, match="vectors cannot be stored there"):
-        Store(tmp_path / "file" / "store")
+        Store(tmp_path / "file" / "store").shelf("m", "1" * 64)
 
 
 def test_a_full_disk_is_explained_and_loses_nothing(tmp_path):
@@ -116,3 +116,52 @@ def test_a_full_disk_is_explained_and_loses_nothing(tmp_path):
     with pytest.raises(CaplensError, match=r"the store of vectors cannot be used .*full"):
         shelf.put(keys_of(5000, 10), vectors_of(5000), [False] * 5000)
     assert shelf.get(keys_of(3)).present.all()
+
+
+@pytest.mark.parametrize("change", ["vector = 5", "vector = 'text'", "cut = 'x'", "checksum = NULL || 'y'", "vector = x'0102'"])
+def test_rows_of_the_wrong_type_count_as_missing(tmp_path, change):
+    shelf = Store(tmp_path).shelf("m", "1" * 64)
+    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
+    with sqlite3.connect(shelf.path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute(f"UPDATE OR IGNORE vectors SET {change} WHERE rowid = 2")
+    present = shelf.get(keys_of(3)).present
+    assert present[[0, 2]].all()
+    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
+    np.testing.assert_array_equal(shelf.get(keys_of(3)).vectors, vectors_of(3))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_bytes_changed_at_random_never_change_a_vector(seed):
+    """A file damaged anywhere gives the right vectors or none, and can be used again."""
+    random = np.random.default_rng(seed)
+    store = Store.temporary()
+    shelf = store.shelf("m", "1" * 64)
+    keys, vectors = keys_of(40), vectors_of(40, dim=64)
+    shelf.put(keys, vectors, [False] * 40)
+    shelf.close()
+    data = bytearray(shelf.path.read_bytes())
+    for place in random.integers(0, len(data), random.integers(1, 200)):
+        data[place] = random.integers(256)
+    shelf.path.write_bytes(data)
+    found = shelf.get(keys)
+    if found.present.any():
+        np.testing.assert_array_equal(found.vectors[found.present], vectors[found.present])
+    shelf.put(keys, vectors, [False] * 40)
+    shelf.close()
+
+
+def test_verify_is_no_use_of_the_store_and_tells_of_damaged_files(tmp_path):
+    store = Store(tmp_path)
+    for name in "12":
+        shelf = store.shelf(name, name * 64)
+        shelf.put(keys_of(3), vectors_of(3), [False] * 3)
+        shelf._connection.execute("UPDATE about SET used = 1000")
+        shelf._connection.commit()
+        shelf.close()
+    assert [(count, broken) for _, count, broken in store.verify()] == [(3, 0), (3, 0)]
+    assert [about.used for about in store.models()] == [1000, 1000]
+    store.models()[0].path.write_bytes(b"no database" * 1000)
+    assert sorted((count, broken) for _, count, broken in store.verify()) == [(0, -1), (3, 0)]
+    assert len(store.models()) == 1

@@ -133,7 +133,10 @@ def test_the_prompt_is_the_authors_the_users_or_none():
     np.testing.assert_allclose(values, expected("dog", "Hund"), atol=1e-6)
     assert "|prompt:none|" in signature
     values, signature = found(prompt={"de": "Ein Foto zeigt "})
-    np.testing.assert_allclose(values, expected("dog", "Ein Foto zeigt Hund"), atol=1e-6)
+    np.testing.assert_allclose(values, expected("A photo depicts dog", "Ein Foto zeigt Hund"), atol=1e-6)
+    values, signature = found(prompt={"en": "", "de": "Ein|Foto "})
+    np.testing.assert_allclose(values, expected("dog", "Ein|Foto Hund"), atol=1e-6)
+    assert r"|prompt:Ein\|Foto [de],none[en]|" in signature
     values, signature = found(prompt="x ")
     np.testing.assert_allclose(values, expected("x dog", "x Hund"), atol=1e-6)
     assert "|prompt:x |" in signature
