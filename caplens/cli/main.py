@@ -28,7 +28,7 @@ def _open_missing_streams() -> None:
     """A program started with a standard stream closed has None in its place, which libraries do not expect."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _show_version(wanted: bool) -> None:

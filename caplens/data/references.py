@@ -6,7 +6,7 @@ from os import PathLike
 
 from caplens.data.languages import base_language
 from caplens.data.reading import SampleFile
-from caplens.data.sample import Sample
+from caplens.data.sample import Picture, Sample
 from caplens.errors import InputError
 
 Texts = tuple[str, ...]
@@ -18,6 +18,7 @@ class References:
     def __init__(self, source: str = "the references") -> None:
         self.source = source
         self._texts: dict[str, dict[str | None, Texts]] = {}
+        self._images: dict[str, Picture] = {}
 
     @classmethod
     def of(cls, mapping: Mapping[str, Sequence[str] | str]) -> "References":
@@ -27,7 +28,10 @@ class References:
             made.add(str(identifier), None, (texts,) if isinstance(texts, str) else tuple(texts))
         return made
 
-    def add(self, identifier: str, lang: str | None, texts: Texts) -> None:
+    def add(self, identifier: str, lang: str | None, texts: Texts, image: Picture | None = None) -> None:
+        """`image` is for captions that do not name theirs: in COCO's files the annotations do."""
+        if image is not None:
+            self._images.setdefault(identifier, image)
         by_language = self._texts.setdefault(identifier, {})
         by_language[lang] = by_language.get(lang, ()) + texts
 
@@ -59,7 +63,9 @@ class References:
             found = self.get(sample, lang)
             matched = matched or bool(found)
             example = example or sample.id
-            yield replace(sample, references=sample.references + found) if found else sample
+            image = self._images.get(sample.id) if sample.image is None else sample.image
+            changed = found or image is not sample.image
+            yield replace(sample, references=sample.references + found, image=image) if changed else sample
         if not matched and example is not None:
             raise InputError(
                 f"{self.source}: none of its ids is an id of the captions (references: {next(iter(self._texts), None)!r};"
@@ -74,5 +80,5 @@ def read_references(path: str | PathLike[str]) -> References:
         texts = sample.references or ((sample.caption,) if sample.caption else ())
         if not texts:
             raise InputError(f"{place}: the id {sample.id!r} has no references in this file.")
-        references.add(*sample.key, texts)
+        references.add(*sample.key, texts, sample.image)
     return references

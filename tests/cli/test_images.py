@@ -1,6 +1,7 @@
 """Scores that look at the image, through the command."""
 
 import json
+import shutil
 
 import pytest
 import tiny_models
@@ -67,8 +68,9 @@ def test_prompts_are_given_for_all_or_by_language(caplens, job, clip_folder):
     assert "|prompt:none|" in signature("none")
     assert "|prompt:Look: |" in signature("Look: ")
     assert "|prompt:Ein Foto zeigt [de],A photo of [en]|" in signature("en=A photo of ", "de=Ein Foto zeigt ")
-    for bad in (["a", "b"], ["en=a", "b"]):
-        assert caplens("score", job[0], *options(clip_folder, job[1]), "--prompt", bad[0], "--prompt", bad[1]).status == 2
+    for bad in (["a", "b"], ["en=a", "b"], ["de=a", "de-AT=b"], ["German=a", "en=b"], ["=a", "en=b"]):
+        said = caplens("score", job[0], *options(clip_folder, job[1]), "--prompt", bad[0], "--prompt", bad[1])
+        assert said.status == 2, bad
 
 
 def test_bad_images_give_null_rows_and_status_3(caplens, job, clip_folder, write, tmp_path):
@@ -182,3 +184,95 @@ def test_mclip_and_pacs_names_work_from_the_command(caplens, job, clip_folder, t
     said = caplens("score", job[0], "--images", job[1], "--model", name, "-m", "mcs", "-f", "json")
     assert said.status == 0, said.err
     assert name in json.loads(said.out)["metrics"]["mcs"]["signature"]
+
+
+def test_coco_files_find_their_images(caplens, clip_folder, tmp_path, write):
+    """Results name the image by its number only; the annotations know its file."""
+    (tmp_path / "val2014").mkdir()
+    names = {number: f"COCO_val2014_{number:012}.jpg" for number in (7, 12)}
+    for number, name in names.items():
+        picture(number).save(tmp_path / "val2014" / name)
+    results = write("results.json", [{"image_id": number, "caption": "a dog"} for number in names])
+    annotations = {
+        "images": [{"id": number, "file_name": name} for number, name in names.items()],
+        "annotations": [{"image_id": number, "id": number, "caption": "the dog"} for number in names],
+    }
+    annotations = write("annotations.json", annotations)
+    said = caplens(
+        "score",
+        results,
+        "-r",
+        annotations,
+        *options(clip_folder, tmp_path / "val2014"),
+        "-m",
+        "clipscore,refclipscore",
+        "-f",
+        "json",
+    )
+    assert said.status == 0, said.err
+    assert None not in json.loads(said.out)["metrics"]["refclipscore"]["values"]
+
+
+def damage(folder, what):
+    """Model folders as people have them after a download went wrong."""
+    files = {
+        "cut weights": ("model.safetensors", lambda data: data[: len(data) // 2]),
+        "empty weights": ("model.safetensors", lambda _: b""),
+        "a pointer of Git LFS": (
+            "model.safetensors",
+            lambda _: b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n",
+        ),
+        "no configuration": ("config.json", None),
+        "broken configuration": ("config.json", lambda data: data[:40]),
+        "odd configuration": ("config.json", lambda data: data.replace(b'"hidden_size": 32', b'"hidden_size": "abc"')),
+        "another size": ("config.json", lambda data: data.replace(b'"hidden_size": 32', b'"hidden_size": 64')),
+        "no image settings": ("preprocessor_config.json", None),
+        "empty image settings": ("preprocessor_config.json", lambda _: b"{}"),
+        "odd image settings": ("preprocessor_config.json", lambda _: b'{"size": {"longest_edge": 3}}'),
+        "no size": ("preprocessor_config.json", lambda _: b'{"size": {"shortest_edge": 0}}'),
+        "one colour": ("preprocessor_config.json", lambda _: b'{"size": 32, "image_mean": [0.5]}'),
+        "odd tokenizer": ("tokenizer_config.json", lambda _: b"[]"),
+    }
+    if what == "no vocabulary":
+        for name in ("tokenizer.json", "vocab.json", "merges.txt"):
+            (folder / name).unlink()
+        return
+    name, change = files[what]
+    if change is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(change((folder / name).read_bytes()))
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["cut weights", "empty weights", "a pointer of Git LFS", "no configuration", "broken configuration", "odd configuration",
+     "another size", "no image settings", "empty image settings", "odd image settings", "no size", "one colour", "odd tokenizer",
+     "no vocabulary"],
+)  # fmt: skip
+def test_a_damaged_model_is_one_sentence(caplens, job, clip_folder, tmp_path, what):
+    folder = shutil.copytree(clip_folder, tmp_path / "model")
+    damage(folder, what)
+    said = caplens("score", job[0], "--images", job[1], "--model", f"hf:{folder}")
+    assert said.status == 2, said
+    assert str(folder) in said.err
+    assert said.err.splitlines()[-1].startswith("caplens: ")
+    assert len(said.err.splitlines()) <= 2
+
+
+def test_a_checkpoint_that_is_the_model_itself_is_an_error_though_its_vectors_are_known(caplens, job, clip_folder):
+    caplens("score", job[0], *options(clip_folder, job[1]))
+    name = f"hf:{clip_folder},weights={clip_folder / 'model.safetensors'}"
+    said = caplens("score", job[0], "--images", job[1], "--model", name, "-m", "pacs")
+    assert said.status == 2
+    assert "changes no weight" in said.err
+
+
+@pytest.mark.parametrize("name", ["http://example.org/a.jpg", "", "a" * 5000, "a\0b"])
+def test_an_odd_name_of_an_image_costs_its_row_only(caplens, job, clip_folder, write, name):
+    captions = write(
+        "odd.jsonl", [{"id": "odd", "image": name, "caption": "a dog"}, {"id": "0", "image": "0.png", "caption": "a"}]
+    )
+    said = caplens("score", captions, *options(clip_folder, job[1]), "-f", "json")
+    assert said.status == 3, said.err
+    assert json.loads(said.out)["errors"].keys() == {"odd"}
