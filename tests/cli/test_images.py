@@ -198,17 +198,8 @@ def test_coco_files_find_their_images(caplens, clip_folder, tmp_path, write):
         "annotations": [{"image_id": number, "id": number, "caption": "the dog"} for number in names],
     }
     annotations = write("annotations.json", annotations)
-    said = caplens(
-        "score",
-        results,
-        "-r",
-        annotations,
-        *options(clip_folder, tmp_path / "val2014"),
-        "-m",
-        "clipscore,refclipscore",
-        "-f",
-        "json",
-    )
+    chosen = [*options(clip_folder, tmp_path / "val2014"), "-m", "clipscore,refclipscore", "-f", "json"]
+    said = caplens("score", results, "-r", annotations, *chosen)
     assert said.status == 0, said.err
     assert None not in json.loads(said.out)["metrics"]["refclipscore"]["values"]
 
@@ -220,7 +211,7 @@ def damage(folder, what):
         "empty weights": ("model.safetensors", lambda _: b""),
         "a pointer of Git LFS": (
             "model.safetensors",
-            lambda _: b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n",
+            lambda _: b"version https://git-lfs.github.com/spec/v1",
         ),
         "no configuration": ("config.json", None),
         "broken configuration": ("config.json", lambda data: data[:40]),
@@ -270,9 +261,8 @@ def test_a_checkpoint_that_is_the_model_itself_is_an_error_though_its_vectors_ar
 
 @pytest.mark.parametrize("name", ["http://example.org/a.jpg", "", "a" * 5000, "a\0b"])
 def test_an_odd_name_of_an_image_costs_its_row_only(caplens, job, clip_folder, write, name):
-    captions = write(
-        "odd.jsonl", [{"id": "odd", "image": name, "caption": "a dog"}, {"id": "0", "image": "0.png", "caption": "a"}]
-    )
+    rows = [{"id": "odd", "image": name, "caption": "a dog"}, {"id": "0", "image": "0.png", "caption": "a"}]
+    captions = write("odd.jsonl", rows)
     said = caplens("score", captions, *options(clip_folder, job[1]), "-f", "json")
     assert said.status == 3, said.err
     assert json.loads(said.out)["errors"].keys() == {"odd"}
