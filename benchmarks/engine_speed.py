@@ -56,7 +56,7 @@ def opened(path: str, transform: ImageTransform) -> int:
     """What the engine does to an image before the model."""
     data = read(path)
     picture_key(data)
-    return len(transform(decode(data, path, transform.smallest_side)))
+    return len(transform(decode(data, path)))
 
 
 def opening_rate(pool: Executor, paths: list[str], transform: ImageTransform, **options: int) -> float:

@@ -61,10 +61,6 @@ class ImageTransform:
         return np.asarray(made)
 
     @property
-    def smallest_side(self) -> int:
-        return max(self.resize, *self.size)
-
-    @property
     def most_bytes(self) -> int:
         """The size of the largest result."""
         pixels = self.most_patches * self.patch**2 if self.fit == "patches" else self.size[0] * self.size[1]

@@ -41,7 +41,7 @@ def _open_one(key: bytes, picture: Picture, transform: Callable[[Image], Pixels]
         data = read(picture)
         if picture_key(data) != key:
             raise UnreadableError(f"{name_of(picture)} changed while it was read")
-        image = decode(data, name_of(picture), getattr(transform, "smallest_side", None))
+        image = decode(data, name_of(picture))
     except UnreadableError as error:
         return error
     try:

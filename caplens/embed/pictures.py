@@ -11,8 +11,6 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from caplens.data.sample import NoPicture, Picture
 
 _KEY_BYTES = 16
-_SCALE = 4
-"""A JPEG is decoded at a smaller scale only if it then still has this many times the pixels that are needed, per side."""
 
 
 class UnreadableError(Exception):
@@ -59,15 +57,10 @@ def picture_key(data: bytes | Image.Image) -> bytes:
     return content_key(b"i", data)
 
 
-def decode(data: bytes | Image.Image, name: str = "the image", smallest_side: int | None = None) -> Image.Image:
-    """The picture upright, in RGB: the first image of an animation, what is transparent in white.
-
-    A JPEG that is much larger than `smallest_side` is decoded at a smaller scale, which is faster and looks the same.
-    """
+def decode(data: bytes | Image.Image, name: str = "the image") -> Image.Image:
+    """The picture upright, in RGB: the first image of an animation, what is transparent in white."""
     try:
         image = data if isinstance(data, Image.Image) else Image.open(io.BytesIO(data))
-        if smallest_side is not None and image.format == "JPEG":
-            image.draft(image.mode, (_SCALE * smallest_side, _SCALE * smallest_side))
         if 0 in image.size:
             raise UnreadableError("has no pixels")
         image.load()

@@ -1,6 +1,5 @@
 """Images are prepared as each library does it: the score cannot tell the difference."""
 
-import io
 from itertools import product
 
 import numpy as np
@@ -8,11 +7,8 @@ import pytest
 import tiny_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
-from caplens.backbones import load_backbone
 from caplens.backbones.transform import ImageTransform, patched_size
-from caplens.embed.pictures import decode
 
 OPEN_CLIP = {**tiny_models.OPEN_CLIP_IMAGES, "size": 48, "fill_color": 0}
 
@@ -50,26 +46,3 @@ def test_patches_cover_as_much_as_they_may(height, width, patch, most):
     tall, wide = patched_size(height, width, patch, most)
     assert tall % patch == wide % patch == 0
     assert 1 <= (tall // patch) * (wide // patch) <= max(most, 1)
-
-
-def test_a_large_jpeg_decoded_at_a_smaller_scale_gives_the_same_vector(clip_folder):
-    backbone = load_backbone(f"hf:{clip_folder}", device="cpu")
-    side = backbone.transform.smallest_side
-    for seed in range(4):
-        stream = io.BytesIO()
-        photo_like(seed, 500, 600 + 40 * seed).save(stream, "JPEG", quality=92)
-        small = decode(stream.getvalue(), smallest_side=side)
-        whole = Image.open(io.BytesIO(stream.getvalue())).convert("RGB")
-        assert small.width < whole.width
-        first, second = backbone.encode_images([small, whole])
-        assert first @ second > 0.9999
-
-
-def photo_like(seed: int, height: int, width: int) -> Image.Image:
-    """Noise with the spectrum of photos: the finer, the fainter."""
-    random = np.random.default_rng(seed)
-    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
-    frequency[0, 0] = 1
-    planes = [np.fft.irfft2(np.fft.rfft2(random.normal(size=(height, width))) / frequency**1.2) for _ in range(3)]
-    colours = np.stack([(plane - plane.mean()) / plane.std() for plane in planes], axis=-1)
-    return Image.fromarray(np.clip(128 + 50 * colours, 0, 255).astype(np.uint8))
