@@ -8,7 +8,7 @@ from typing import Any
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens, Vectors
 from caplens.backbones.hf import library, read_texts
-from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, find_model, fingerprint, model_files, read_json, reason
+from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_model, fingerprint, model_files, read_json, reason
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TorchBackbone
 from caplens.backbones.nllb import nllb_code
@@ -44,7 +44,7 @@ class OpenCLIP(TorchBackbone):
                     force_quick_gelu=self._quick_gelu(),
                     **self._base_configuration(),
                 )
-                tokenizer = open_clip.get_tokenizer(self._model)
+                tokenizer = self._tokenizer(open_clip)
         except CaplensError:
             raise
         except Exception as error:
@@ -88,6 +88,19 @@ class OpenCLIP(TorchBackbone):
         inside = Path(self._model.removeprefix(_FOLDER)) / base
         found = inside if inside.is_dir() else find_model(base, CONFIGURATION, offline=self.setting.offline)
         return {"text_cfg": {**text, "hf_model_name": str(found), "hf_model_pretrained": False}}
+
+    def _tokenizer(self, open_clip: Any) -> Any:
+        """The model's own; one that its folder only names is looked up as the base model is."""
+        text = self._configuration().get("text_cfg", {})
+        named = text.get("hf_tokenizer_name")
+        folder = Path(self._model.removeprefix(_FOLDER))
+        if not self._model.startswith(_FOLDER) or not named or VOCABULARY.missing(folder) is None:
+            return open_clip.get_tokenizer(self._model)
+        found = find_model(named, VOCABULARY, offline=self.setting.offline)
+        length = text.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH)
+        return open_clip.tokenizer.HFTokenizer(
+            str(found), context_length=length, tokenizer_mode=text.get("tokenizer_mode"), **text.get("tokenizer_kwargs", {})
+        )
 
     def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
         if not self.reads_language:

@@ -136,3 +136,18 @@ def test_offline_a_tag_is_looked_for_in_the_cache_only(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(CaplensError, match=r"not on this machine and cannot be downloaded .*openclip:ViT-B-32/FILE"):
         load_backbone("openclip:ViT-B-32/laion2b_s34b_b79k", offline=True)
+
+
+def test_a_tokenizer_that_the_folder_only_names_is_found(tmp_path):
+    folder = tiny_models.open_clip_xlm_roberta(tmp_path / "model")
+    expected = load_backbone(f"openclip:{folder}", device="cpu").encode_texts(TEXTS)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).rename(tmp_path / "xlm-roberta-base" / name)
+    np.testing.assert_array_equal(load_backbone(f"openclip:{folder}", device="cpu").encode_texts(TEXTS), expected)
+
+
+def test_half_precision_is_close(folder):
+    exact, rough = (load_backbone(f"openclip:{folder}", device="cpu", dtype=kind) for kind in ("fp32", "bf16"))
+    for encode, items in (("encode_images", PICTURES), ("encode_texts", TEXTS)):
+        cosines = (getattr(exact, encode)(items) * getattr(rough, encode)(items)).sum(axis=1)
+        assert cosines.min() > 0.998
