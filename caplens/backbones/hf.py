@@ -37,6 +37,11 @@ _FAMILIES = {
     "siglip": _Family(most_tokens=64, fixed_length=True, masked=False),
     "siglip2": _Family(most_tokens=64, fixed_length=True, masked=False, lower=True),
 }
+_TOLD = {
+    "ignore_mismatched_sizes": "its weights have other shapes than its configuration says",
+    "Weights only load failed": "its weights are in a file that holds more than weights, which might be code",
+}
+"""What transformers says at length, and with advice that is not for the users of caplens."""
 _LOWERED = ("Gemma", "Siglip2")
 """Tokenizers that come with SigLIP 2, which was trained on lower-case text; its fixed-size models call themselves SigLIP."""
 
@@ -184,7 +189,8 @@ def load_network(kind: Any, folder: Path, config: Any, setting: Setting) -> Any:
         )
     except Exception as error:
         # Damaged files, wrong shapes and unsafe pickles all raise something else.
-        raise InputError(f"{folder}: the model cannot be loaded ({reason(error)}). Get it again.") from None
+        told = next((sentence for words, sentence in _TOLD.items() if words in str(error)), reason(error))
+        raise InputError(f"{folder}: the model cannot be loaded ({told}). Get it again.") from None
     missing = [key for key in report["missing_keys"] if not key.endswith("position_ids")]
     if missing:
         raise InputError(f"{folder}: {len(missing)} weights of the model are missing, {missing[0]} among them. Get it again.")

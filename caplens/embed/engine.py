@@ -247,9 +247,9 @@ class Engine:
 
     def _put(self, keys: Sequence[bytes], vectors: Vectors, cut: Sequence[bool]) -> None:
         if not np.isfinite(vectors).all():
+            advice = "Its weights are damaged." if self.backbone.dtype == "fp32" else "Try --dtype fp32."
             raise CaplensError(
-                f"{self.backbone.name} gives vectors that are not finite numbers in {self.backbone.dtype}. Try --dtype fp32; if"
-                " that does not help, its weights are damaged."
+                f"{self.backbone.name} gives vectors that are not finite numbers in {self.backbone.dtype}. {advice}"
             )
         self._shelf.put(keys, vectors, cut)
 
