@@ -184,23 +184,18 @@ class Engine:
     def _picture_keys(self, pictures: Sequence[Picture]) -> list[bytes | UnreadableError]:
         """What stands for each picture in the store, or why it cannot be read."""
         paths = dict.fromkeys(str(picture) for picture in pictures if _has_path(picture))
-        with ThreadPoolExecutor(min(self._workers, _READERS)) as pool:
-            by_path = dict(zip(paths, pool.map(self._file_key, paths), strict=True))
-        return [by_path[str(picture)] if _has_path(picture) else _key(picture) for picture in pictures]
-
-    def _file_key(self, path: str) -> bytes | UnreadableError:
-        try:
-            about = os.stat(path)
-        except (OSError, ValueError):
-            return _key(path)
-        version = (path, about.st_size, about.st_mtime_ns)
-        known = self._keys.get(version)
-        if known is not None:
-            return known
-        found = _key(path)
-        if isinstance(found, bytes):
-            self._keys[version] = found
-        return found
+        versions = {path: _version(path) for path in paths}
+        known = {path: self._keys[version] for path, version in versions.items() if version in self._keys}
+        keys: dict[str, bytes | UnreadableError] = dict(known)
+        new = [path for path in paths if path not in known]
+        if new:
+            with ThreadPoolExecutor(min(self._workers, _READERS)) as pool:
+                keys.update(zip(new, pool.map(_key, new), strict=True))
+        for path in new:
+            version, key = versions[path], keys[path]
+            if version is not None and isinstance(key, bytes):
+                self._keys[version] = key
+        return [keys[str(picture)] if _has_path(picture) else _key(picture) for picture in pictures]
 
     def _encode_images(self, items: Iterable[Item], expected: int) -> None:
         """`expected` is about how many there are to come."""
@@ -322,6 +317,15 @@ def _key(picture: Picture) -> bytes | UnreadableError:
         return picture_key(read(picture))
     except UnreadableError as error:
         return error
+
+
+def _version(path: str) -> tuple[str, int, int] | None:
+    """What tells that a file is still the same; None for one that is not there."""
+    try:
+        about = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return path, about.st_size, about.st_mtime_ns
 
 
 def _has_path(picture: Picture) -> bool:
