@@ -14,3 +14,9 @@ class MissingExtraError(CaplensError):
 
     def __init__(self, feature: str, needs: str, install: str) -> None:
         super().__init__(f"{feature} needs {needs}, which is not installed. Install it with: {install}")
+
+
+def reason(error: BaseException) -> str:
+    """What an error of another library says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines and not lines[0].endswith(":") else " ".join(lines[:2]) or type(error).__name__

@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from caplens.errors import CaplensError, MissingExtraError
+from caplens.errors import CaplensError, MissingExtraError, reason
 
 
 def require(module: str, feature: str, extra: str) -> Any:
@@ -16,8 +16,7 @@ def require(module: str, feature: str, extra: str) -> Any:
         # Libraries of compiled code that do not fit each other fail to load with errors of many types.
         if isinstance(error, ImportError) and find_spec(package) is None:
             raise MissingExtraError(feature, package, f"pip install 'caplens[{extra}]'") from None
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CaplensError(
-            f"{feature} needs {package}, which is installed but does not load ({reason}). Its version, or that of a library"
+            f"{feature} needs {package}, which is installed but does not load ({reason(error)}). Its version, or that of a library"
             " that it uses, does not fit the others: install them together anew."
         ) from None

@@ -8,11 +8,11 @@ import numpy as np
 
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens, Vectors
-from caplens.backbones.hub import HF, find_model, fingerprint, model_files, read_json, reason
+from caplens.backbones.hub import HF, find_model, fingerprint, model_files, read_json
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TorchBackbone
 from caplens.backbones.transform import ImageTransform, Pixels
-from caplens.errors import InputError
+from caplens.errors import InputError, reason
 from caplens.libraries import require
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from caplens.data.cache import cache_folder
 from caplens.data.files import replacing
-from caplens.errors import CaplensError, InputError
+from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
 from caplens.progress import note
 
@@ -146,12 +146,6 @@ def _snapshot(name: str, revision: str | None, layout: Layout | None) -> Path | 
         raise CaplensError(
             f"{name}: it is not on this machine and the hub cannot be reached ({reason(error)}). {_by_hand(name)}"
         ) from None
-
-
-def reason(error: BaseException) -> str:
-    """What an error of another library says, in one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines and not lines[0].endswith(":") else " ".join(lines[:2]) or type(error).__name__
 
 
 def _by_hand(name: str) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens, Vectors
 from caplens.backbones.hf import library, read_texts
-from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_model, fingerprint, model_files, read_json, reason
+from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_model, fingerprint, model_files, read_json
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TorchBackbone
 from caplens.backbones.nllb import nllb_code
 from caplens.backbones.transform import ImageTransform
-from caplens.errors import CaplensError, InputError
+from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
 from caplens.progress import note
 

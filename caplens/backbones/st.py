@@ -7,10 +7,10 @@ from typing import Any
 
 from caplens.backbones.base import Backbone, Tokens, Vectors
 from caplens.backbones.hf import HuggingFace, library, read_texts
-from caplens.backbones.hub import ST, Layout, find_model, fingerprint, model_files, reason
+from caplens.backbones.hub import ST, Layout, find_model, fingerprint, model_files
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Loaded, Setting, TextTower
-from caplens.errors import InputError
+from caplens.errors import InputError, reason
 from caplens.libraries import require
 
 _TWINS = {"clip-vit-b-32-multilingual-v1": "st:sentence-transformers/clip-ViT-B-32"}
