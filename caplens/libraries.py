@@ -17,6 +17,6 @@ def require(module: str, feature: str, extra: str) -> Any:
         if isinstance(error, ImportError) and find_spec(package) is None:
             raise MissingExtraError(feature, package, f"pip install 'caplens[{extra}]'") from None
         raise CaplensError(
-            f"{feature} needs {package}, which is installed but does not load ({reason(error)}). Its version, or that of a library"
-            " that it uses, does not fit the others: install them together anew."
+            f"{feature} needs {package}, which is installed but does not load ({reason(error)}). Its version, or that of a"
+            " library that it uses, does not fit the others: install them together anew."
         ) from None
