@@ -58,21 +58,19 @@ class HuggingFace(TorchBackbone):
         transformers = library(self.name)
         config = self._configuration(transformers)
         self._family = _FAMILIES.get(config.model_type, _Family())
-        network = load_network(transformers.AutoModel, self.folder, config, self.setting)
+        network = _load_network(transformers, self.folder, config, self.setting)
         if self.checkpoint is not None:
             checkpoint.apply(network, self.checkpoint, checkpoint.to_transformers)
-        self._tokenizer = load_tokenizer(self.folder, self.setting)
-        self._lower = self._family.lower or (
-            config.model_type == "siglip" and type(self._tokenizer).__name__.startswith(_LOWERED)
-        )
+        tokenizer = load_tokenizer(self.folder, self.setting)
+        self._lower = self._family.lower or (config.model_type == "siglip" and type(tokenizer).__name__.startswith(_LOWERED))
         place = self.folder / "preprocessor_config.json"
         transform = ImageTransform.from_transformers(_image_settings(self.folder), str(place))
         _check_size(config, transform, place)
         text = getattr(config, "text_config", config)
-        limits = (getattr(text, "max_position_embeddings", None), self._family.most_tokens, self._tokenizer.model_max_length)
+        limits = (getattr(text, "max_position_embeddings", None), self._family.most_tokens, tokenizer.model_max_length)
         longest = min(limit for limit in limits if limit)
         dim = getattr(config, "projection_dim", None) or getattr(text, "projection_size", None) or text.hidden_size
-        return Loaded(network, self._tokenizer, dim, longest, transform)
+        return Loaded(network, tokenizer, dim, longest, transform)
 
     def _configuration(self, transformers: Any) -> Any:
         kind = read_json(self.folder / "config.json").get("model_type")
@@ -95,7 +93,7 @@ class HuggingFace(TorchBackbone):
     def read(self, texts: Sequence[str]) -> list[Tokens]:
         if self._lower:
             texts = [text.lower() for text in texts]
-        return read_texts(self._tokenizer, texts, self.loaded.max_tokens)
+        return read_texts(self.loaded.tokenizer, texts, self.loaded.max_tokens)
 
     def image_features(self, pixels: Any, raw: Any) -> Any:
         return pooled(self.loaded.network.get_image_features(pixel_values=pixels))
@@ -108,8 +106,8 @@ class HuggingFace(TorchBackbone):
 
     def _text_inputs(self, ids: Sequence[Sequence[int]]) -> dict[str, Any]:
         length = self.loaded.max_tokens if self._family.fixed_length else None
-        pad = self._tokenizer.pad_token_id
-        side = self._tokenizer.padding_side if self._family.fixed_length else "right"
+        pad = self.loaded.tokenizer.pad_token_id
+        side = self.loaded.tokenizer.padding_side if self._family.fixed_length else "right"
         filled, mask = self.padded(ids, 0 if pad is None else pad, length, side)
         return {"input_ids": filled, "attention_mask": mask} if self._family.masked else {"input_ids": filled}
 
@@ -181,10 +179,10 @@ def library(model: str, extra: str = "hf") -> Any:
     return transformers
 
 
-def load_network(kind: Any, folder: Path, config: Any, setting: Setting) -> Any:
+def _load_network(transformers: Any, folder: Path, config: Any, setting: Setting) -> Any:
     """The network with all its weights; one that lacks some would score with random numbers."""
     try:
-        network, report = kind.from_pretrained(
+        network, report = transformers.AutoModel.from_pretrained(
             folder, config=config, output_loading_info=True, local_files_only=True, trust_remote_code=setting.trust_remote_code
         )
     except Exception as error:

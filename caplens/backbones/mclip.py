@@ -44,8 +44,7 @@ class MCLIP(TextTower):
             {"transformer": self._transformer(transformers, base), "linear": self.torch.nn.Linear(width, dim)}
         )
         network["linear"].load_state_dict(linear)
-        self._tokenizer = load_tokenizer(self.folder, self.setting)
-        return Loaded(network, self._tokenizer, dim, _MOST_TOKENS, None)
+        return Loaded(network, load_tokenizer(self.folder, self.setting), dim, _MOST_TOKENS, None)
 
     def _transformer(self, transformers: Any, weights: dict[str, Any]) -> Any:
         """The base model with these weights. XLM-R's shape is read off them; another one's is looked up by its name."""
@@ -62,7 +61,7 @@ class MCLIP(TextTower):
         return network
 
     def read(self, texts: Sequence[str]) -> list[Tokens]:
-        return read_texts(self._tokenizer, texts, self.max_tokens)
+        return read_texts(self.loaded.tokenizer, texts, self.max_tokens)
 
     def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
         states, mask = self._token_states(ids)
@@ -70,7 +69,7 @@ class MCLIP(TextTower):
         return self.loaded.network["linear"]((states * weight).sum(1) / weight.sum(1))
 
     def _token_states(self, ids: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        filled, mask = self.padded(ids, self._tokenizer.pad_token_id)
+        filled, mask = self.padded(ids, self.loaded.tokenizer.pad_token_id)
         return self.loaded.network["transformer"](input_ids=filled, attention_mask=mask)[0], mask
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:

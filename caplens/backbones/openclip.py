@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class OpenCLIP(TorchBackbone):
         self._model, self._pretrained = model, pretrained
         facts = ("openclip", 1, setting.dtype, None if pretrained is None else model, checkpoint.fact(self.checkpoint))
         super().__init__(name.full, fingerprint(files, *facts), setting)
-        self.reads_language = "nllb" in str(self._configuration().get("text_cfg", {}).get("hf_model_name", "")).lower()
+        self.reads_language = "nllb" in str(self._configuration.get("text_cfg", {}).get("hf_model_name", "")).lower()
 
     def load(self) -> Loaded:
         open_clip = _library(self.name)
@@ -57,6 +58,7 @@ class OpenCLIP(TorchBackbone):
         self._trimmed = _is_causal(self._text)
         return Loaded(network, tokenizer, _dim(network), tokenizer.context_length, transform)
 
+    @cached_property
     def _configuration(self) -> dict[str, Any]:
         """What open_clip calls `model_cfg`."""
         if not self._model.startswith(_FOLDER):
@@ -71,7 +73,7 @@ class OpenCLIP(TorchBackbone):
         if self._pretrained is None:
             return False
         tag = _library(self.name).get_pretrained_cfg(self._model, self._pretrained)
-        wanted, built = bool(tag.get("quick_gelu")), bool(self._configuration().get("quick_gelu"))
+        wanted, built = bool(tag.get("quick_gelu")), bool(self._configuration.get("quick_gelu"))
         if tag and built and not wanted:
             plain = self._model.removesuffix("-quickgelu")
             raise InputError(f"{self.name}: trained without QuickGELU; the right name is openclip:{plain}/{self._pretrained}")
@@ -81,7 +83,7 @@ class OpenCLIP(TorchBackbone):
         """The text tower's configuration, with the base model that it names looked up here: only its shape is needed."""
         if not self._model.startswith(_FOLDER):
             return {}
-        text = self._configuration().get("text_cfg", {})
+        text = self._configuration.get("text_cfg", {})
         base = text.get("hf_model_name")
         if not base:
             return {}
@@ -91,7 +93,7 @@ class OpenCLIP(TorchBackbone):
 
     def _tokenizer(self, open_clip: Any) -> Any:
         """The model's own; one that its folder only names is looked up as the base model is."""
-        text = self._configuration().get("text_cfg", {})
+        text = self._configuration.get("text_cfg", {})
         named = text.get("hf_tokenizer_name")
         folder = Path(self._model.removeprefix(_FOLDER))
         if not self._model.startswith(_FOLDER) or not named or VOCABULARY.missing(folder) is None:

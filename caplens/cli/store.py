@@ -37,6 +37,7 @@ def info(store: Folder = None, output: options.Output = None, format: options.Ou
     """Show what is kept: for each model how many vectors, how large, and when they were last used."""
     form = choose_format(output, format)
     kept = _store(store)
+    models = kept.models()
     rows: list[list[Cell]] = [
         [
             about.model or _DAMAGED,
@@ -45,13 +46,13 @@ def info(store: Folder = None, output: options.Output = None, format: options.Ou
             about.bytes / 1e6,
             time.strftime("%Y-%m-%d %H:%M", time.localtime(about.used)),
         ]
-        for about in kept.models()
+        for about in models
     ]
     table = Table(["model", "fingerprint", "vectors", "MB", "last used"], rows, notes=[f"In {kept.folder}"], digits=1)
     deliver(
         output,
         form,
-        lambda: {"store": str(kept.folder), "models": [about._asdict() | {"path": str(about.path)} for about in kept.models()]},
+        lambda: {"store": str(kept.folder), "models": [about._asdict() | {"path": str(about.path)} for about in models]},
         [table],
     )
 
@@ -93,14 +94,17 @@ def prune(
 @app.command(epilog="[bold]Example[/bold]\n\ncaplens store verify")
 def verify(store: Folder = None, quiet: options.Quiet = False) -> None:
     """Check every vector, and remove those that are damaged; they are made again when needed."""
-    damaged = 0
+    checked, damaged = 0, 0
+    kept = _store(store)
     with progress_bar(quiet):
-        for about, count, broken in _store(store).verify():
-            damaged += broken != 0
+        for about, count, broken in kept.verify():
+            checked, damaged = checked + 1, damaged + (broken != 0)
             if broken < 0:
                 typer.echo(f"{_name(about)}: the whole file was damaged, and has been removed")
             else:
                 typer.echo(f"{_name(about)}: {count:,} vectors, {broken:,} damaged{' and removed' if broken else ''}")
+    if not checked:
+        typer.echo(f"nothing is kept in {kept.folder}")
     if damaged:
         raise typer.Exit(3)
 

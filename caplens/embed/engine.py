@@ -7,12 +7,11 @@ that a killed run loses no more than the batch in flight.
 
 import os
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -26,6 +25,7 @@ from caplens.backbones.transform import Pixels
 from caplens.data.sample import Picture
 from caplens.embed.opener import Item, Opened, Openers, open_pixels
 from caplens.embed.pictures import UnreadableError, content_key, decode, name_of, picture_key, read
+from caplens.embed.pipeline import READY, ahead, in_order
 from caplens.embed.store import Flags, Store, default_store
 from caplens.errors import CaplensError, InputError
 from caplens.progress import track
@@ -37,8 +37,6 @@ LongTexts = Literal["cut", "split"]
 
 _IMAGES_ON_CPU, _TEXTS_ON_CPU = 32, 64
 _IMAGES_ON_GPU, _TEXTS_ON_GPU = 256, 1024
-_READY = 3
-"""Batches that wait for the model."""
 _TOKENIZED_AT_ONCE = 8192
 """Texts that are sorted by length together."""
 _WORTH_PROCESSES = 512
@@ -213,7 +211,7 @@ class Engine:
             tasks = (partial(_with_keys, open_some, group) for group in groups)
             pool = ThreadPoolExecutor(self._workers)
             try:
-                for some in _in_order(pool, tasks, _READY * size // together + self._workers):
+                for some in in_order(pool, tasks, READY * size // together + self._workers):
                     yield from some
             finally:
                 pool.shutdown(cancel_futures=True)
@@ -227,7 +225,7 @@ class Engine:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DecompressionBombWarning)
-            for keys, stacked in track(_ahead(batches()), "encoding images", expected, size=lambda batch: len(batch[0])):
+            for keys, stacked in track(ahead(batches()), "encoding images", expected, size=lambda batch: len(batch[0])):
                 if keys:
                     self._put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
 
@@ -278,7 +276,7 @@ class Engine:
                 pairs.sort(key=lambda pair: -len(pair[1].ids))
                 yield from (pairs[start : start + size] for start in range(0, len(pairs), size))
 
-        for batch in track(_ahead(batches()), "encoding texts", len(wanted), size=len):
+        for batch in track(ahead(batches()), "encoding texts", len(wanted), size=len):
             vectors = self.backbone.encode_ids([tokens.ids for _, tokens in batch])
             self._put([key for key, _ in batch], vectors, [tokens.cut for _, tokens in batch])
 
@@ -338,27 +336,3 @@ def _by_key(keys: Sequence[bytes | UnreadableError], pictures: Sequence[Picture]
 
 def _with_keys(open_some: Callable[[Sequence[Item]], Opened], items: Sequence[Item]) -> Iterable[Keyed]:
     return zip((key for key, _ in items), open_some(items), strict=True)
-
-
-def _in_order(pool: Executor, tasks: Iterable[Callable[[], T]], depth: int) -> Iterator[T]:
-    """The results of tasks in their order, with up to `depth` of them begun and not yet taken."""
-    running: deque[Future[T]] = deque()
-    for task in tasks:
-        running.append(pool.submit(task))
-        if len(running) >= depth:
-            yield running.popleft().result()
-    while running:
-        yield running.popleft().result()
-
-
-def _ahead(items: Iterator[T]) -> Iterator[T]:
-    """The items, made by a thread of its own while earlier ones are used."""
-    end: Any = object()
-    pool = ThreadPoolExecutor(1)
-    try:
-        for item in _in_order(pool, repeat(partial(next, items, end)), _READY):
-            if item is end:
-                return
-            yield item
-    finally:
-        pool.shutdown(cancel_futures=True)

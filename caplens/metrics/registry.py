@@ -44,10 +44,6 @@ METRICS = {
 DEFAULT_METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
 
 
-def needs_model(name: str) -> bool:
-    return name in METRICS and "image" in METRICS[name].needs
-
-
 def get_metric(
     name: str,
     tokenizer: str | None = None,
@@ -63,7 +59,7 @@ def get_metric(
         raise InputError(f"unknown metric {name!r}; choose from: {', '.join(METRICS)}.") from None
     make = getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name)
     metric: Metric
-    if needs_model(name):
+    if "image" in make.requires:
         if engine is None:
             raise InputError(
                 f"{name} looks at images and needs a model; name one with --model, e.g. hf:openai/clip-vit-base-patch32."

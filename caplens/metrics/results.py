@@ -54,12 +54,13 @@ class Results:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `caplens score`."""
+        truncated = self.truncated
         return {
             "caplens": __version__,
             "ids": self.ids,
             "metrics": {name: self._metric(name, scores) for name, scores in self.metrics.items()},
-            "counts": {"samples": len(self.ids), "failed": self.failed, "truncated": sum(self.truncated.values())},
-            **({"truncated": self.truncated} if self.truncated else {}),
+            "counts": {"samples": len(self.ids), "failed": self.failed, "truncated": sum(truncated.values())},
+            **({"truncated": truncated} if truncated else {}),
             "errors": self.errors,
             "warnings": self.warnings,
         }
