@@ -43,7 +43,8 @@ _WORTH_PROCESSES = 512
 """Images for which starting processes pays."""
 _OPENED_BY_THREAD, _OPENED_BY_PROCESS = 4, 32
 """Images that a worker opens before it hands them over: handing over costs time too."""
-_READ_AT_ONCE = 2048
+_READ_AT_ONCE = 256
+"""Files that are read to know what they hold before the first of them is opened: the model waits for these."""
 _READERS = 4
 """Threads that read files to know what they hold; more of them only wait for each other."""
 _MOST_WORKERS = 32
