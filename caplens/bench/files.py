@@ -18,12 +18,15 @@ def find_file(folder: Path, names: Sequence[str], what: str, where: str) -> Path
     raise InputError(f"{folder}: {what} is missing. Put {' or '.join(names)} (packed or not) there. {where}")
 
 
-def read_fields(path: Path, count: int) -> list[tuple[Place, list[str]]]:
-    """The tab-separated fields of each line of a file whose lines all have `count` of them, with their places."""
+def read_fields(path: Path, count: int, *, tabs_in_last: bool = False) -> list[tuple[Place, list[str]]]:
+    """The tab-separated fields of each line of a file whose lines all have `count` of them, with their places.
+
+    With `tabs_in_last` the last field is all that is left of the line: some captions hold a tab.
+    """
     rows = []
     with Source(path) as source:
         for line_number, line in source.lines():
-            fields = line.rstrip("\r\n").split("\t")
+            fields = line.rstrip("\r\n").split("\t", count - 1 if tabs_in_last else -1)
             if fields == [""]:
                 continue
             place = Place(path, line_number)

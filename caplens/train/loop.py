@@ -1,0 +1,164 @@
+"""The loop of every training stage: seeded, averaged over time, and able to go on where it was stopped.
+
+What a step draws depends on the seed and the step's number alone, so a run that was killed and resumed makes the same model
+as one that was not.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from caplens.data.files import replacing
+from caplens.errors import CaplensError
+from caplens.progress import note, track
+
+_SAVED_EVERY = 60.0
+"""Seconds between two checkpoints."""
+_REPORTED_EVERY = 200
+"""Steps between two looks at the loss, each of which makes a GPU wait."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`rate` is reached after `warmup` of the steps and falls to zero as a cosine; `average` is the weight of the past per step."""
+
+    steps: int
+    batch: int
+    rate: float
+    decay: float
+    warmup: float = 0.05
+    average: float = 0.998
+
+    def factor(self, step: int) -> float:
+        begin = max(1, round(self.steps * self.warmup))
+        if step < begin:
+            return (step + 1) / begin
+        return 0.5 * (1 + math.cos(math.pi * (step - begin) / max(1, self.steps - begin)))
+
+
+class Average:
+    """Networks whose weights are a running mean of those in training."""
+
+    def __init__(self, networks: Mapping[str, nn.Module], weight: float) -> None:
+        self.networks = {name: deepcopy(network).requires_grad_(False).eval() for name, network in networks.items()}
+        self._weight = weight
+        self._pairs = [
+            (mine, theirs)
+            for name, network in networks.items()
+            for mine, theirs in zip(self.networks[name].state_dict().values(), network.state_dict().values(), strict=True)
+        ]
+
+    @torch.no_grad()
+    def follow(self, step: int) -> None:
+        # Early on the past is random weights, and counts for less.
+        weight = min(self._weight, (1 + step) / (10 + step))
+        numbers = [(mine, theirs) for mine, theirs in self._pairs if mine.is_floating_point()]
+        torch._foreach_lerp_([mine for mine, _ in numbers], [theirs for _, theirs in numbers], 1 - weight)
+
+
+def fit(
+    name: str,
+    networks: Mapping[str, nn.Module],
+    loss_at: Callable[[int, Generator], Tensor],
+    schedule: Schedule,
+    *,
+    folder: Path,
+    seed: int,
+    device: str,
+    faster: Sequence[str] = (),
+    times: float = 1.0,
+) -> dict[str, nn.Module]:
+    """Train `networks` on `loss_at(step, chance)`; gives back their averages. Those named in `faster` learn at `times` the rate."""
+    checkpoint = folder / f"{name}.checkpoint.pt"
+    for network in networks.values():
+        network.train()
+    optimizer = torch.optim.AdamW(_groups(networks, schedule, faster, times), fused=device.startswith("cuda"))
+    average = Average(networks, schedule.average)
+    first = _resume(checkpoint, networks, optimizer, average) if checkpoint.is_file() else 0
+    if first:
+        note(f"{name}: going on at step {first} of {schedule.steps}.")
+    chance = Generator(device)
+    weights = [parameter for network in networks.values() for parameter in network.parameters()]
+    saved, began, loss = time.monotonic(), time.monotonic(), torch.tensor(0.0)
+    for step in track(range(first, schedule.steps), name, schedule.steps - first):
+        chance.manual_seed(seed * 1_000_003 + step)
+        torch.manual_seed(seed * 1_000_003 + step)
+        for group in optimizer.param_groups:
+            group["lr"] = group["rate"] * schedule.factor(step)
+        with torch.autocast("cuda", torch.bfloat16) if device.startswith("cuda") else nullcontext():
+            loss = loss_at(step, chance)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
+        optimizer.step()
+        average.follow(step)
+        if (step + 1) % _REPORTED_EVERY == 0:
+            if not math.isfinite(loss.item()):
+                raise CaplensError(f"{name}: the loss is no number at step {step}; try a smaller rate.")
+            note(f"{name}: step {step + 1} of {schedule.steps}, loss {loss.item():.4f}, {time.monotonic() - began:.0f} s.")
+        if time.monotonic() - saved > _SAVED_EVERY:
+            _save(checkpoint, step + 1, networks, optimizer, average)
+            saved = time.monotonic()
+    checkpoint.unlink(missing_ok=True)
+    return average.networks
+
+
+def _groups(networks: Mapping[str, nn.Module], schedule: Schedule, faster: Sequence[str], times: float) -> list[dict[str, Any]]:
+    """Biases, norms and other vectors are not decayed."""
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, network in networks.items():
+        rate = schedule.rate * (times if name in faster else 1.0)
+        for parameter in network.parameters():
+            groups.setdefault((rate, schedule.decay if parameter.ndim > 1 else 0.0), []).append(parameter)
+    return [{"params": some, "lr": rate, "rate": rate, "weight_decay": decay} for (rate, decay), some in groups.items()]
+
+
+def _save(path: Path, step: int, networks: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, average: Average) -> None:
+    state = {
+        "step": step,
+        "networks": {name: network.state_dict() for name, network in networks.items()},
+        "averages": {name: network.state_dict() for name, network in average.networks.items()},
+        "optimizer": optimizer.state_dict(),
+    }
+    with replacing(path) as temporary:
+        torch.save(state, temporary)
+
+
+def _resume(path: Path, networks: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, average: Average) -> int:
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        for name, network in networks.items():
+            network.load_state_dict(state["networks"][name])
+            average.networks[name].load_state_dict(state["averages"][name])
+        optimizer.load_state_dict(state["optimizer"])
+        return int(state["step"])
+    except (RuntimeError, KeyError, ValueError, EOFError) as error:
+        raise CaplensError(f"{path}: this checkpoint does not fit ({error}). Remove it to begin this stage anew.") from None
+
+
+def shuffled(count: int, size: int, seed: int, device: str) -> Callable[[int], Tensor]:
+    """Step -> the numbers of a batch: every one of `count` comes once before any comes again."""
+    per_epoch = max(1, count // size)
+    chance = Generator(device)
+    order: dict[int, Tensor] = {}
+
+    def at(step: int) -> Tensor:
+        epoch, place = divmod(step, per_epoch)
+        if epoch not in order:
+            order.clear()
+            order[epoch] = torch.randperm(count, generator=chance.manual_seed(seed * 7919 + epoch), device=device)
+        return order[epoch][place * size : (place + 1) * size]
+
+    return at
+
+
+def batches(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, start + size) for start in range(0, count, size))

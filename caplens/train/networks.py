@@ -1,0 +1,243 @@
+"""The two towers of caplens-mini, and the ImageNet network that the image tower learns from.
+
+The image tower is made for a processor: whole 3x3 convolutions while there are few channels, depthwise ones later, ReLU throughout,
+and a square photo of 160 pixels. Batch norm is folded into the convolutions before the tower is shipped (`folded`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from caplens.errors import InputError
+
+
+@dataclass(frozen=True)
+class ImageShape:
+    """`stages` are [kind, width, blocks, expansion]; each halves the height and width of what it gets."""
+
+    size: int
+    stem: int
+    stages: Sequence[tuple[str, int, int, int]]
+    head: int
+    dim: int
+
+
+@dataclass(frozen=True)
+class TextShape:
+    pieces: int
+    width: int
+    layers: int
+    heads: int
+    dim: int
+    max_tokens: int
+
+
+class Convolution(nn.Module):
+    """A convolution and its batch norm; folded, a convolution with a bias."""
+
+    def __init__(self, inside: int, outside: int, kernel: int = 1, stride: int = 1, groups: int = 1, folded: bool = False) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(inside, outside, kernel, stride, kernel // 2, groups=groups, bias=folded)
+        self.norm = nn.Identity() if folded else nn.BatchNorm2d(outside)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.norm(self.convolution(x))
+        return made
+
+
+class Gate(nn.Module):
+    """Squeeze and excitation (Hu et al. 2018): channels are weighed by what the whole map shows."""
+
+    def __init__(self, channels: int, hidden: int) -> None:
+        super().__init__()
+        self.squeeze, self.excite = nn.Conv2d(channels, hidden, 1), nn.Conv2d(hidden, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights: Tensor = self.excite(F.relu(self.squeeze(x.mean((2, 3), keepdim=True))))
+        return x * torch.sigmoid(weights)
+
+
+class Fused(nn.Module):
+    """A 3x3 convolution to more channels and a 1x1 back (Tan and Le 2021, fused MBConv)."""
+
+    def __init__(self, inside: int, outside: int, stride: int, expansion: int, folded: bool) -> None:
+        super().__init__()
+        self.expand = Convolution(inside, inside * expansion, 3, stride, folded=folded)
+        self.project = Convolution(inside * expansion, outside, folded=folded)
+        self.residual = stride == 1 and inside == outside
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.project(F.relu(self.expand(x)))
+        return x + made if self.residual else made
+
+
+class Inverted(nn.Module):
+    """1x1 to more channels, a depthwise 3x3, a gate, and 1x1 back (Sandler et al. 2018, with the gate of Howard et al. 2019)."""
+
+    def __init__(self, inside: int, outside: int, stride: int, expansion: int, folded: bool) -> None:
+        super().__init__()
+        hidden = inside * expansion
+        self.expand = Convolution(inside, hidden, folded=folded)
+        self.depthwise = Convolution(hidden, hidden, 3, stride, groups=hidden, folded=folded)
+        self.gate = Gate(hidden, max(8, inside // 4))
+        self.project = Convolution(hidden, outside, folded=folded)
+        self.residual = stride == 1 and inside == outside
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.project(self.gate(F.relu(self.depthwise(F.relu(self.expand(x))))))
+        return x + made if self.residual else made
+
+
+_BLOCKS = {"fused": Fused, "inverted": Inverted}
+
+
+class ImageTower(nn.Module):
+    """Photos (n, 3, size, size), bytes scaled to -1…1, to vectors."""
+
+    def __init__(self, shape: ImageShape, folded: bool = False) -> None:
+        super().__init__()
+        self.shape = shape
+        self.stem = Convolution(3, shape.stem, 3, 2, folded=folded)
+        blocks: list[nn.Module] = []
+        channels = shape.stem
+        for kind, width, count, expansion in shape.stages:
+            for number in range(count):
+                blocks.append(_BLOCKS[kind](channels, width, 2 if number == 0 else 1, expansion, folded))
+                channels = width
+        self.blocks = nn.Sequential(*blocks)
+        self.head = Convolution(channels, shape.head, folded=folded)
+        self.project = nn.Linear(shape.head, shape.dim)
+
+    def map(self, x: Tensor) -> Tensor:
+        """What is seen where: (n, head, height, width)."""
+        return F.relu(self.head(self.blocks(F.relu(self.stem(x)))))
+
+    def pooled(self, maps: Tensor) -> Tensor:
+        made: Tensor = self.project(maps.mean((2, 3)))
+        return made
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pooled(self.map(x))
+
+    def fold(self) -> "ImageTower":
+        """The same tower with batch norm inside the convolutions."""
+        made = ImageTower(self.shape, folded=True)
+        weights = {name: value for name, value in self.state_dict().items() if ".norm." not in name}
+        for name, module in self.named_modules():
+            if isinstance(module, Convolution) and isinstance(module.norm, nn.BatchNorm2d):
+                norm = module.norm
+                assert norm.running_var is not None and norm.running_mean is not None
+                scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+                weights[f"{name}.convolution.weight"] = module.convolution.weight * scale[:, None, None, None]
+                weights[f"{name}.convolution.bias"] = norm.bias - norm.running_mean * scale
+        made.load_state_dict({name: value.detach().float().cpu() for name, value in weights.items()})
+        return made.eval()
+
+
+class Layer(nn.Module):
+    """A transformer layer, normalised before each part."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.before_attention, self.before_network = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.inwards, self.outwards = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """`mask` (n, 1, 1, length) is added to the attention: 0, or minus much for padding."""
+        count, length, width = x.shape
+        split = self.inwards(self.before_attention(x)).view(count, length, 3, self.heads, width // self.heads)
+        query, key, value = split.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = F.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).reshape(count, length, width)
+        x = x + F.dropout(self.outwards(mixed), self.dropout, self.training)
+        return x + F.dropout(self.down(F.relu(self.up(self.before_network(x)))), self.dropout, self.training)
+
+
+class TextTower(nn.Module):
+    """Numbers of pieces (n, length), 0 for padding, to a vector for each piece; a text's is the mean over its pieces."""
+
+    def __init__(self, shape: TextShape, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.shape = shape
+        self.pieces = nn.Embedding(shape.pieces, shape.width, padding_idx=0)
+        self.places = nn.Parameter(torch.zeros(shape.max_tokens, shape.width))
+        self.layers = nn.ModuleList([Layer(shape.width, shape.heads, dropout) for _ in range(shape.layers)])
+        self.norm = nn.LayerNorm(shape.width)
+        self.project = nn.Linear(shape.width, shape.dim)
+        nn.init.normal_(self.pieces.weight, std=0.02)
+        nn.init.normal_(self.places, std=0.02)
+
+    def tokens(self, ids: Tensor) -> Tensor:
+        """(n, length, dim)"""
+        x = self.pieces(ids) + self.places[: ids.shape[1]]
+        mask = ((ids == 0).to(x.dtype) * -1e4)[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, mask)
+        made: Tensor = self.project(self.norm(x))
+        return made
+
+    def forward(self, ids: Tensor) -> Tensor:
+        present = (ids != 0).to(torch.float32)[:, :, None]
+        return (self.tokens(ids) * present).sum(1) / present.sum(1).clamp(min=1)
+
+
+class Teacher(nn.Module):
+    """MobileNetV2 (Sandler et al. 2018) without its classifier, from the file of its 52 convolutions: photos to a map of features."""
+
+    width = 1280
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        layers = _read_teacher(path)
+        self.convolutions = nn.ModuleList()
+        self.strides: list[int] = []
+        for layer in layers:
+            weight = layer["weight"].astype(np.float32) * layer["scale"].reshape(-1, 1, 1, 1)
+            outside, inside, kernel, _ = weight.shape
+            groups = outside if layer["depthwise"] else 1
+            stride = int(layer["stride"])
+            made = nn.Conv2d(inside * groups, outside, kernel, stride, kernel // 2 if stride == 1 else 0, groups=groups)
+            made.weight.data, made.bias.data = torch.from_numpy(weight), torch.from_numpy(layer["bias"])  # type: ignore[union-attr]
+            self.convolutions.append(made)
+            self.strides.append(stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, 3, height, width) in -1…1 to (n, 1280, height / 32, width / 32)."""
+        x = self._convolved(0, x, True)
+        number, last = 1, len(self.convolutions) - 1
+        while number < last:
+            # The first block has no expansion: a depthwise convolution and a projection.
+            end = number + (2 if number == 1 else 3)
+            before = x
+            for inner in range(number, end):
+                x = self._convolved(inner, x, inner < end - 1)
+            if before.shape == x.shape:
+                x = before + x
+            number = end
+        return self._convolved(last, x, True)
+
+    def _convolved(self, number: int, x: Tensor, activate: bool) -> Tensor:
+        # TensorFlow pads a convolution of stride 2 on the right and at the bottom only.
+        x = self.convolutions[number](F.pad(x, (0, 1, 0, 1)) if self.strides[number] == 2 else x)
+        return F.relu6(x, inplace=True) if activate else x
+
+
+def _read_teacher(path: Path) -> list[dict[str, Any]]:
+    try:
+        with np.load(path) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: the teacher's weights cannot be read ({error}).") from None
+    numbers = sorted({name.partition(".")[0] for name in arrays})
+    return [{part: arrays[f"{number}.{part}"] for part in ("weight", "scale", "bias", "stride", "depthwise")} for number in numbers]
+
+
+def parameters_of(weights: Mapping[str, Any]) -> int:
+    return sum(value.numel() for value in weights.values())
