@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from caplens.backbones import Backbone
+from caplens.backbones.mini import DEFAULT
 from caplens.bench import BenchResults, Comparison, compare_systems, evaluate, get_benchmark, pair
 from caplens.data import References, Sample, SampleFile, read_references, with_images
 from caplens.data.files import Place
@@ -18,6 +19,7 @@ from caplens.errors import InputError
 from caplens.metrics import DEFAULT_METRICS, Metric, Results, get_metric
 from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.embedding import Prompt
+from caplens.metrics.registry import looks_at_images
 from caplens.metrics.scoring import run
 from caplens.stats import bootstrap_pooled, get_correction, interval
 
@@ -46,8 +48,8 @@ def score(
 
     `samples` is a file or any samples (or rows as in a file); `references` a file or id -> texts; `lang` the language of samples
     that name none; `df` a file to take CIDEr's document frequencies from. `images` is the folder of the images, `model` the name
-    of what encodes them (or an `Engine`, for other choices), `prompt` what goes before captions. Corpus scores get confidence
-    intervals by bootstrap over images, unless `resamples` is 0.
+    of what encodes them (or an `Engine`, for other choices), else `caplens-mini`; `prompt` what goes before captions. Corpus
+    scores get confidence intervals by bootstrap over images, unless `resamples` is 0.
     """
     chosen = _metrics(metrics, tokenizer, lang, df, model, prompt)
     joined = _samples(samples, _references(references), lang, images)
@@ -102,10 +104,14 @@ def bench(
     tokenizer: str | None = None,
     resamples: int = 1000,
     seed: int = 0,
+    lang: str = "en",
 ) -> BenchResults:
-    """How well metrics agree with the people of a benchmark whose files are in the folder `data`, and images in `images`."""
+    """How well metrics agree with the people of a benchmark whose files are in the folder `data`, and images in `images`.
+
+    `lang` takes captions and references in another language, where the data set has translations of them.
+    """
     chosen = _metrics(metrics, tokenizer, None, None, model, prompt)
-    return evaluate(get_benchmark(name), data, chosen, protocol, resamples, seed, images)
+    return evaluate(get_benchmark(name), data, chosen, protocol, resamples, seed, images, lang)
 
 
 def _metrics(
@@ -116,7 +122,7 @@ def _metrics(
     model: Model,
     prompt: Prompt | None,
 ) -> list[Metric]:
-    """Without names: with a model CLIPScore, else what the COCO evaluation computes."""
+    """Without names: with a model CLIPScore, else what the COCO evaluation computes. Without a model: the one in the package."""
     base_language(lang or "en")
     if names is None:
         names = DEFAULT_METRICS if model is None else ["clipscore"]
@@ -124,6 +130,8 @@ def _metrics(
     frequency = None if df is None else DocumentFrequency.load(df, tokenizer, lang)
     if model is not None and not isinstance(model, str | Backbone | Engine):
         raise InputError(f"a model is a name, a Backbone or an Engine, not {model!r}.")
+    if model is None and any(isinstance(name, str) and looks_at_images(name) for name in unique):
+        model = DEFAULT
     engine = open_engine(model) if isinstance(model, str) else Engine(model) if isinstance(model, Backbone) else model
     return [get_metric(name, tokenizer, lang, frequency, engine, prompt) if isinstance(name, str) else name for name in unique]
 

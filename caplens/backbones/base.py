@@ -16,6 +16,7 @@ from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.errors import InputError
 
 Vectors = NDArray[np.float32]
+Flags = NDArray[np.bool_]
 
 
 class Tokens(NamedTuple):
@@ -41,6 +42,10 @@ class Backbone(ABC):
     """Whether the language of a text changes its vector."""
     licence: str | None = None
     languages: str | None = None
+    weight: float | None = None
+    """What CLIPScore multiplies cosines with, where that is not the metric's own choice: it was made for CLIP's small ones."""
+    prompted: bool = True
+    """Whether the prompts of metrics, which were made for CLIP, suit it."""
 
     @property
     @abstractmethod
@@ -65,6 +70,14 @@ class Backbone(ABC):
 
     @abstractmethod
     def encode_pixels(self, batch: Any) -> Vectors: ...
+
+    def strange_images(self, batch: Any) -> Flags:
+        """Which images of a batch are unlike those that the model was trained on, as far as it can tell."""
+        return np.zeros(len(batch), dtype=bool)
+
+    def doubt(self, text: str, lang: str | None) -> str | None:
+        """Why the model is no judge of a text in this language, if that is known."""
+        return None
 
     @abstractmethod
     def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:

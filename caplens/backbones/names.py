@@ -22,8 +22,8 @@ class ModelName(NamedTuple):
         if not colon or family not in families or not rest:
             known = ", ".join(f"{name}:" for name in families)
             raise InputError(
-                f"{text!r} is no name of a model: a name begins with {known}, as in hf:openai/clip-vit-base-patch32."
-                " 'caplens list models' shows some."
+                f"{text!r} is no name of a model: a name is caplens-mini, the folder of a trained model, or begins with {known},"
+                " as in hf:openai/clip-vit-base-patch32. 'caplens list models' shows some."
             )
         model, *pairs = _OPTION.split(rest)
         options = dict(zip(pairs[::2], pairs[1::2], strict=True))

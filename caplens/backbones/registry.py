@@ -2,8 +2,10 @@
 
 import re
 from importlib import import_module
+from pathlib import Path
 
 from caplens.backbones.base import Backbone
+from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import DTYPES, Setting
 from caplens.backbones.presets import preset_of
@@ -15,9 +17,14 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "mclip": ("revision", "image"),
     "st": ("revision", "image"),
 }
-"""Family -> the options that its names may have; each family is the file of its name."""
+"""Family -> the options that its names may have; each family is the file of its name. (caplens-mini has no family.)"""
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 _TWO_MODELS = ("mclip", "st")
+
+
+def is_mini(name: str) -> bool:
+    """Whether this is the model inside the package, or the folder of one like it."""
+    return name == DEFAULT or (bool(name) and ":" not in name and Path(name).expanduser().is_dir())
 
 
 def load_backbone(
@@ -25,10 +32,12 @@ def load_backbone(
 ) -> Backbone:
     """The model called `name`: its files are looked up now, its weights loaded when first used.
 
+    `caplens-mini` is inside the package; a folder that `caplens train` wrote is named by its path.
+
     `device` is auto, cpu, cuda, cuda:1, mps; `dtype` fp32, bf16 or fp16. With `offline` nothing is downloaded. Code that comes
     with a model is run only with `trust_remote_code`.
     """
-    parsed = ModelName.parse(name, FAMILIES)
+    parsed = ModelName("mini", name, {}, name) if is_mini(name) else ModelName.parse(name, FAMILIES)
     if not _DEVICE.fullmatch(device):
         raise InputError(f"unknown device {device!r}; choose from: auto, cpu, cuda, cuda:1 and so on, mps.")
     if dtype not in DTYPES:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from caplens.data.languages import base_language
 from caplens.data.reading import with_images
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -60,7 +61,8 @@ class Benchmark(ABC):
     """Where the data set keeps its images."""
 
     @abstractmethod
-    def load(self, data: Path, protocol: str) -> Judgements: ...
+    def load(self, data: Path, protocol: str, lang: str = "en") -> Judgements:
+        """The judgements, with captions and references in `lang` where the data set has translations of them."""
 
     def image_folder(self, data: Path) -> Path:
         found = next((data / name for name in self.image_folders if (data / name).is_dir()), None)
@@ -132,17 +134,19 @@ def evaluate(
     resamples: int = 1000,
     seed: int = 0,
     images: str | PathLike[str] | None = None,
+    lang: str = "en",
 ) -> BenchResults:
     """Score the benchmark's captions and correlate with people, with intervals by bootstrap over images.
 
-    `images` is the folder of the images, where it is not one of those that the data set itself brings.
+    `images` is the folder of the images, where it is not one of those that the data set itself brings; `lang` the language of the
+    captions, which published values are not about unless it is English.
     """
     protocol = protocol or next(iter(benchmark.protocols))
     if protocol not in benchmark.protocols:
         raise InputError(f"{benchmark.name} has no protocol {protocol!r}; choose from: {', '.join(benchmark.protocols)}.")
     if not Path(data).is_dir():
         raise InputError(f"{data}: there is no such folder; give the folder of the data set with --data.")
-    judgements = benchmark.load(Path(data), protocol)
+    judgements = benchmark.load(Path(data), protocol, base_language(lang))
     samples: Iterable[Sample] = judgements.samples
     if any("image" in metric.requires for metric in metrics):
         samples = with_images(samples, images or benchmark.image_folder(Path(data)))
@@ -156,7 +160,8 @@ def evaluate(
     contrasts = []
     for name in benchmark.coefficients:
         coefficient = get_coefficient(name)
-        published = benchmark.published.values.get(name, {}) if protocol == benchmark.published.protocol else {}
+        comparable = protocol == benchmark.published.protocol and base_language(lang) == "en"
+        published = benchmark.published.values.get(name, {}) if comparable else {}
         drawn: dict[str, Floats] = {}
         for metric, found in track(scores.metrics.items(), f"resampling {name}", len(scores.metrics)):
             values = found.values[scored]

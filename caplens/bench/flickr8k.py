@@ -1,21 +1,61 @@
 """The files of Flickr8k (Hodosh, Young and Hockenmaier 2013) that both of its benchmarks read."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from caplens.bench.base import Judgements
 from caplens.bench.files import find_file, read_fields
 from caplens.data.files import Place
+from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 WHERE = "They come with the Flickr8k text archive (Flickr8k_text.zip) from the authors of the data set."
 IMAGE_FOLDERS = ("Flicker8k_Dataset", "Flickr8k_Dataset", "images")
 """The authors' archive has the first name."""
 _CAPTIONS = ("Flickr8k.token.txt", "captions/en.tsv")
+Captions = dict[str, dict[str, str]]
+"""Photo -> number of the caption -> caption."""
 
 
-def read_captions(folder: Path) -> dict[str, dict[str, str]]:
-    """Photo -> number of the caption -> caption. Lines are `photo#number<TAB>caption`, or `photo<TAB>number<TAB>caption`."""
-    path = find_file(folder, _CAPTIONS, "the file of captions", WHERE)
-    captions: dict[str, dict[str, str]] = {}
+def read_captions(folder: Path) -> Captions:
+    """Lines are `photo#number<TAB>caption`, or `photo<TAB>number<TAB>caption`."""
+    return _read(find_file(folder, _CAPTIONS, "the file of captions", WHERE))
+
+
+def read_translations(folder: Path, lang: str) -> Captions:
+    """Captions in another language that are numbered as the English ones they translate: `captions/LANG.ORIGIN.tsv`."""
+    found = sorted((folder / "captions").glob(f"{lang}.*tsv*"))
+    if not found:
+        raise InputError(
+            f"{folder / 'captions'}: there are no captions in {lang!r} ({lang}.tsv or {lang}.mt.tsv, packed or not)."
+        )
+    return _read(found[0])
+
+
+def translated(samples: list[Sample], human: list[float], folder: Path, lang: str) -> Judgements:
+    """Judgements of English captions, made about their translations; those whose caption has none are left out.
+
+    A sample's id is `photo caption-id number`.
+    """
+    english, captions = read_captions(folder), read_translations(folder, lang)
+    kept: list[tuple[Sample, float]] = []
+    for sample, value in zip(samples, human, strict=True):
+        photo, caption_id, _ = sample.id.split(" ")
+        other, number = caption_id.split("#")
+        text = captions.get(other, {}).get(number)
+        wanted = {key for key, reference in english[photo].items() if reference in sample.references}
+        references = tuple(reference for key, reference in captions.get(photo, {}).items() if key in wanted)
+        if text is not None:
+            kept.append((replace(sample, caption=text, references=references, lang=lang), value))
+    missing = len(samples) - len(kept)
+    warnings = [f"{missing:,} judgements are about captions without a translation and are left out."] if missing else []
+    return Judgements([sample for sample, _ in kept], np.array([value for _, value in kept]), warnings)
+
+
+def _read(path: Path) -> Captions:
+    captions: Captions = {}
     if path.name.startswith("Flickr8k.token"):
         rows = [[*split_caption_id(name, place), caption] for place, (name, caption) in read_fields(path, 2)]
     else:
@@ -32,7 +72,7 @@ def split_caption_id(identifier: str, place: Place) -> tuple[str, str]:
     return photo, number
 
 
-def caption_of(identifier: str, captions: dict[str, dict[str, str]], place: Place) -> str:
+def caption_of(identifier: str, captions: Captions, place: Place) -> str:
     photo, number = split_caption_id(identifier, place)
     try:
         return captions[photo][number]
@@ -42,7 +82,7 @@ def caption_of(identifier: str, captions: dict[str, dict[str, str]], place: Plac
         ) from None
 
 
-def references_of(photo: str, captions: dict[str, dict[str, str]], place: Place) -> tuple[str, ...]:
+def references_of(photo: str, captions: Captions, place: Place) -> tuple[str, ...]:
     try:
         return tuple(captions[photo].values())
     except KeyError:

@@ -10,7 +10,7 @@ import numpy as np
 
 from caplens.bench.base import Benchmark, Judgements, Published
 from caplens.bench.files import find_file, read_fields
-from caplens.bench.flickr8k import IMAGE_FOLDERS, WHERE, caption_of, count_warning, read_captions, references_of
+from caplens.bench.flickr8k import IMAGE_FOLDERS, WHERE, caption_of, count_warning, read_captions, references_of, translated
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -36,7 +36,7 @@ class Flickr8kCF(Benchmark):
         },
     )
 
-    def load(self, data: Path, protocol: str) -> Judgements:
+    def load(self, data: Path, protocol: str, lang: str = "en") -> Judgements:
         captions = read_captions(data)
         path = find_file(data, ["CrowdFlowerAnnotations.txt"], "the file of workers' judgements", WHERE)
         rows = read_fields(path, 5)
@@ -53,6 +53,8 @@ class Flickr8kCF(Benchmark):
             for point, value in enumerate(points):
                 samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))
                 human.append(value)
+        if lang != "en":
+            return translated(samples, human, data, lang)
         return Judgements(samples, np.array(human), count_warning(len(rows), 47830, "rows of workers' judgements"))
 
 

@@ -46,19 +46,20 @@ def compare(
 ) -> None:
     """Compare captioning systems on the same images, with intervals and significance.
 
-    Without --metric: clipscore with a --model, else bleu4, rouge-l and cider. Captions are paired by id and language; what not
-    all systems have is left out and counted. Where captions could not be scored, the exit status is 3.
+    Without --metric: clipscore with --images or a --model, else bleu4, rouge-l and cider. Captions are paired by id and
+    language; what not all systems have is left out and counted. Where captions could not be scored, the exit status is 3.
     """
     form = choose_format(output, format, *systems, references, df)
     if not resamples:
         raise InputError("a comparison needs resamples; give at least 1 with --resamples.")
+    names = options.metric_names(metric, ("clipscore",) if models.chosen else ("bleu4", "rouge-l", "cider"))
     with progress_bar(quiet):
         comparison = api.compare(
             _captions_by_system(systems),
-            options.metric_names(metric, ("clipscore",) if models.chosen else ("bleu4", "rouge-l", "cider")),
+            names,
             references=references,
             images=models.images,
-            model=models.open(),
+            model=models.open(names),
             prompt=models.prompt,
             lang=lang,
             tokenizer=tokenizer,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from caplens.cli import bench, compare, convert, df, doctor, listing, score, store
+from caplens.cli import bench, compare, convert, df, doctor, listing, score, store, train
 from caplens.cli.output import say
 from caplens.errors import CaplensError
 from caplens.version import __version__
@@ -20,6 +20,7 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=convert.EXAMPLES)(convert.convert)
 app.command(epilog=df.EXAMPLES)(df.df)
 app.command("list", epilog=listing.EXAMPLES)(listing.list_)
+app.add_typer(train.app, name="train")
 app.add_typer(store.app, name="store")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 

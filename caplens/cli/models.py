@@ -2,22 +2,28 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from caplens.cli.output import warn
+from caplens.backbones.mini import DEFAULT
+from caplens.cli.output import say, warn
 from caplens.data.languages import base_language
 from caplens.embed import Engine, open_engine
 from caplens.embed.engine import LongTexts
 from caplens.errors import InputError
 from caplens.metrics.embedding import Prompt
+from caplens.metrics.registry import looks_at_images
 
 _PANEL = "Scores that look at the image"
 _LANGUAGE = re.compile(r"([\w-]*)=")
 _LARGEST_BATCH = 65_536
+_ABOUT_MINI = (
+    "caplens: scoring with caplens-mini, a small model for everyday photos and 12 languages. For scores to publish name a large"
+    " model, e.g. --model hf:google/siglip2-so400m-patch14-384 ('caplens list models')."
+)
 
 
 def _option(*names: str, help: str, **more: Any) -> Any:
@@ -25,17 +31,22 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 
 
 class Models(NamedTuple):
-    """What the user chose. The engine is opened inside the command, where progress is shown."""
+    """What the user chose. The engine is opened inside the command, where progress is shown, if any of its metrics needs one."""
 
-    open: Callable[[], Engine | None]
+    open: Callable[[Sequence[str]], Engine | None]
     chosen: bool
+    """Whether a model or a folder of images was named, so that scores which look at the image are wanted."""
     images: Path | None
     prompt: Prompt | None
 
 
 def _models(
     model: Annotated[
-        str | None, _option(help="What encodes images and texts: hf:openai/clip-vit-base-patch32, … ('caplens list models').")
+        str | None,
+        _option(
+            help="What encodes images and texts: hf:openai/clip-vit-base-patch32, … ('caplens list models')."
+            " \\[default: caplens-mini]"
+        ),
     ] = None,
     images: Annotated[Path | None, _option(help="The folder that the images' names are relative to.")] = None,
     prompt: Annotated[
@@ -57,11 +68,16 @@ def _models(
     if no_store and store is not None:
         raise InputError("--store names a place for vectors and --no-store keeps none; choose one.")
 
-    def engine() -> Engine | None:
-        if model is None:
+    def engine(metrics: Sequence[str]) -> Engine | None:
+        needed = any(looks_at_images(name) for name in metrics)
+        if model is None and not needed:
+            if images is not None:
+                warn(["--images is for scores that look at the image; none of these does, and it is not used."])
             return None
+        if model is None:
+            say(_ABOUT_MINI)
         return open_engine(
-            model,
+            model or DEFAULT,
             store=store,
             keep=not no_store,
             device=device,
@@ -73,9 +89,7 @@ def _models(
             trust_remote_code=trust_remote_code,
         )
 
-    if images is not None and model is None:
-        warn(["--images is for scores that look at the image; without --model it is not used."])
-    return Models(engine, model is not None, images, _prompt(prompt))
+    return Models(engine, model is not None or images is not None, images, _prompt(prompt))
 
 
 def with_models(command: Callable[..., None]) -> Callable[..., None]:

@@ -16,6 +16,7 @@ from caplens.metrics import DEFAULT_METRICS
 from caplens.report.views import languages_table, samples_table, scores_table
 
 _SHOWN_ERRORS = 5
+_OF_EXAMPLE = ("clipscore", "refclipscore", "cider", "bleu4")
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -25,6 +26,8 @@ caplens score --example
 caplens score captions.jsonl
 
 caplens score results.json --references captions_val2014.json -m cider -m bleu4
+
+caplens score captions.jsonl --images photos
 
 caplens score captions.jsonl --images photos -m clipscore,refclipscore --model hf:openai/clip-vit-base-patch32
 
@@ -57,21 +60,22 @@ def score(
 ) -> None:
     """Score captions against references and images: per caption, per language and over all, with error bars.
 
-    Without --metric: clipscore with a --model, else bleu1 to bleu4, rouge-l and cider. Captions that cannot be scored (no
-    caption, no references, an image that cannot be read) get null and a reason; the exit status is then 3.
+    Without --metric: clipscore with --images or a --model, else bleu1 to bleu4, rouge-l and cider. Captions that cannot be
+    scored (no caption, no references, an image that cannot be read) get null and a reason; the exit status is then 3.
     """
     if (captions is None) != example:
         raise InputError(
             "name a file of captions, or use --example, not both." if example else "name a file of captions, or use --example."
         )
     form = choose_format(output, format, captions, references, df)
-    with progress_bar(quiet), as_file(files("caplens").joinpath("examples/captions.jsonl")) as shipped:
+    names = options.metric_names(metric, _OF_EXAMPLE if example else ("clipscore",) if models.chosen else DEFAULT_METRICS)
+    with progress_bar(quiet), as_file(files("caplens").joinpath("examples")) as shipped:
         results = api.score(
-            shipped if captions is None else captions,
-            options.metric_names(metric, ("clipscore",) if models.chosen else DEFAULT_METRICS),
+            shipped / "good.jsonl" if captions is None else captions,
+            names,
             references=references,
-            images=models.images,
-            model=models.open(),
+            images=shipped if captions is None else models.images,
+            model=models.open(names),
             prompt=models.prompt,
             lang=lang,
             tokenizer=tokenizer,

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import DecompressionBombWarning
 
-from caplens.backbones.base import Backbone, Tokens, Vectors, normalized
+from caplens.backbones.base import Backbone, Flags, Tokens, Vectors, normalized
 from caplens.backbones.registry import load_backbone
 from caplens.backbones.transform import Pixels
 from caplens.data.sample import Picture
 from caplens.embed.opener import Item, Opened, Openers, open_pixels
 from caplens.embed.pictures import UnreadableError, content_key, decode, name_of, picture_key, read
 from caplens.embed.pipeline import READY, ahead, in_order
-from caplens.embed.store import Flags, Store, default_store
+from caplens.embed.store import Store, default_store
 from caplens.errors import CaplensError, InputError
 from caplens.progress import track
 from caplens.text.sentences import split_sentences
@@ -68,8 +68,8 @@ class Embedded:
 
     vectors: Vectors
     index: NDArray[np.int64]
-    cut: Flags
-    """Items that are texts longer than the model takes."""
+    marked: Flags
+    """Texts that are longer than the model takes; images unlike those that it was trained on."""
     problems: dict[int, str]
     """Item -> why it has no vector."""
 
@@ -131,7 +131,7 @@ class Engine:
 
     def images(self, pictures: Sequence[Picture]) -> Embedded:
         keys = self._picture_keys(pictures)
-        vectors, place, _ = self._look_up(
+        vectors, place, strange = self._look_up(
             _by_key(keys, pictures), lambda lacking: self._encode_images(lacking.items(), len(lacking))
         )
         problems = {}
@@ -143,7 +143,8 @@ class Engine:
                 index[row] = place[key]
             else:
                 problems[row] = self._unreadable[key]
-        return Embedded(vectors, index, np.zeros(len(index), dtype=bool), problems)
+        flags = strange[index] & (index >= 0) if len(strange) else np.zeros(len(index), dtype=bool)
+        return Embedded(vectors, index, flags, problems)
 
     def texts(self, texts: Sequence[Text]) -> Embedded:
         keys = {text: text_key(text) for text in dict.fromkeys(texts)}
@@ -228,7 +229,7 @@ class Engine:
             warnings.simplefilter("ignore", DecompressionBombWarning)
             for keys, stacked in track(ahead(batches()), "encoding images", expected, size=lambda batch: len(batch[0])):
                 if keys:
-                    self._put(keys, self.backbone.encode_pixels(stacked), [False] * len(keys))
+                    self._put(keys, self.backbone.encode_pixels(stacked), self.backbone.strange_images(stacked).tolist())
 
     def _is_readable(self, key: bytes, picture: Picture) -> bool:
         """Whether the model is needed at all: it is not loaded for the sake of images that cannot be read."""

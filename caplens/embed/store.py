@@ -18,15 +18,13 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caplens.backbones.base import Vectors
+from caplens.backbones.base import Flags, Vectors
 from caplens.data.cache import cache_folder
 from caplens.errors import CaplensError, InputError
 from caplens.progress import note, track
 
 T = TypeVar("T")
-Flags = NDArray[np.bool_]
 
 _SUFFIX = ".vectors"
 _PATIENCE = 60
@@ -51,7 +49,7 @@ class Found(NamedTuple):
     vectors: Vectors
     present: Flags
     cut: Flags
-    """Texts that were longer than the model takes."""
+    """Texts that were longer than the model takes; images unlike those that it was trained on."""
 
 
 class Shelf:

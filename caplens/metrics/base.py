@@ -37,6 +37,8 @@ class Scores:
     warnings: list[str] = field(default_factory=list)
     truncated: dict[int, str] = field(default_factory=dict)
     """Rows whose texts were longer than the model takes, with their languages."""
+    doubts: dict[int, str] = field(default_factory=dict)
+    """Rows of which the model is no good judge, and why."""
 
 
 def mean_pool(sums: Floats) -> Floats:

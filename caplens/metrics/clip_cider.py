@@ -56,4 +56,5 @@ class ClipCider(Metric):
             collected.first.means(values),
             warnings=clip.warnings + cider.warnings,
             truncated=clip.truncated,
+            doubts=clip.doubts,
         )

@@ -64,6 +64,8 @@ class CosineCollector(Collector):
         self._reference_counts: set[int] = set()
         self.truncated: dict[int, str] = {}
         """Rows with texts that are longer than the model takes, and their languages."""
+        self.doubts: dict[int, str] = {}
+        """Rows of which the model is no good judge, and why."""
 
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         self._waiting += zip(rows, samples, strict=True)
@@ -102,7 +104,7 @@ class CosineCollector(Collector):
         captions = self.engine.texts([self._caption(sample) for _, sample in chosen])
         caption = captions.vectors[captions.index]
         to_image = np.einsum("nd,nd->n", images.vectors[images.index[seen]], caption, dtype=np.float64)
-        cut = captions.cut
+        cut = captions.marked
         to_reference = np.full(len(chosen), np.nan)
         if self._with_references:
             by_sample = [self._references(sample) for _, sample in chosen]
@@ -112,12 +114,17 @@ class CosineCollector(Collector):
             cosines = np.einsum("nd,nd->n", references.vectors[references.index], mine, dtype=np.float64)
             starts = np.cumsum(counts) - counts
             to_reference = np.maximum.reduceat(cosines, starts)
-            cut = cut | np.logical_or.reduceat(references.cut, starts)
+            cut = cut | np.logical_or.reduceat(references.marked, starts)
             self._reference_counts.update(counts.tolist())
         rows = np.array([row for row, _ in chosen])
         langs = [self._languages.setdefault(self._language(sample), len(self._languages)) for _, sample in chosen]
         self._parts.append((rows, to_image, to_reference, np.array(langs)))
         self.truncated |= {chosen[index][0]: self._language(chosen[index][1]) for index in np.flatnonzero(cut).tolist()}
+        for (row, sample), strange in zip(chosen, images.marked[seen].tolist(), strict=True):
+            about_text = self.engine.backbone.doubt(sample.caption or "", sample.lang or self._lang)
+            about_image = f"its image is unlike the photos that {self.engine.backbone.name} was trained on" if strange else None
+            if about_text or about_image:
+                self.doubts[row] = " and ".join(reason for reason in (about_text, about_image) if reason)
 
     def collected(self) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
         """Rows and their cosines to images and to references."""
@@ -139,6 +146,11 @@ class CosineCollector(Collector):
         return self._reference_counts
 
     def warnings(self) -> list[str]:
+        counted = Counter(self.doubts.values()).most_common()
+        doubtful = [f"{count} captions: {reason}; do not trust their scores." for reason, count in counted]
+        return doubtful + self._lengths()
+
+    def _lengths(self) -> list[str]:
         if not self.truncated:
             return []
         counts = ", ".join(f"{lang} {count}" for lang, count in sorted(Counter(self.truncated.values()).items()))
@@ -161,11 +173,13 @@ class EmbeddingMetric(Metric):
     requires: ClassVar[frozenset[str]] = frozenset({"caption", "image"})
     prompt: ClassVar[Mapping[str, str]] = {}
     """Language -> what goes before captions unless the user wants something else."""
-    weight: ClassVar[float]
+    weight: float
 
     def __init__(self, engine: Engine, prompt: Prompt | None = None, lang: str | None = None) -> None:
         self.engine, self.lang = engine, lang
-        self.prompts = Prompts(prompt, self.prompt)
+        backbone = engine.backbone
+        self.weight = backbone.weight or self.weight
+        self.prompts = Prompts(prompt, self.prompt if backbone.prompted else {})
 
     @abstractmethod
     def score_cosines(self, to_image: Floats, to_reference: Floats) -> Floats:
@@ -188,6 +202,7 @@ class EmbeddingMetric(Metric):
             collected.means(values),
             warnings=self.warnings(),
             truncated=dict(collected.truncated),
+            doubts=dict(collected.doubts),
         )
 
     def warnings(self) -> list[str]:

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import NamedTuple
 
+from caplens.backbones.mini import DEFAULT
 from caplens.embed import Engine
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
@@ -41,6 +42,12 @@ METRICS = {
     "meteor": Entry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
     "spice": Entry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
 }
+
+
+def looks_at_images(name: str) -> bool:
+    return name in METRICS and "image" in METRICS[name].needs
+
+
 DEFAULT_METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
 
 
@@ -61,10 +68,7 @@ def get_metric(
     metric: Metric
     if "image" in make.requires:
         if engine is None:
-            raise InputError(
-                f"{name} looks at images and needs a model; name one with --model, e.g. hf:openai/clip-vit-base-patch32."
-                " 'caplens list models' shows those that are known to be good."
-            )
+            raise InputError(f"{name} looks at images and needs an engine, such as caplens.embed.open_engine({DEFAULT!r}).")
         if name == "clip+cider":
             metric = make(
                 get_metric("clipscore", engine=engine, prompt=prompt, lang=lang), get_metric("cider", tokenizer, lang, frequency)

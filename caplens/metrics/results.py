@@ -44,23 +44,32 @@ class Results:
         return dict(sorted(Counter(rows.values()).items()))
 
     @property
+    def doubts(self) -> dict[int, str]:
+        """Rows whose scores are not to be trusted, because the model was not trained on their language or on such images."""
+        return {row: why for scores in self.metrics.values() for row, why in scores.doubts.items()}
+
+    @property
     def errors(self) -> dict[str, str]:
         """Why samples have no score, by id; where ids repeat, with language and system added."""
+        return self._by_label(self.problems)
+
+    def _by_label(self, by_row: dict[int, str]) -> dict[str, str]:
         repeated = len(set(self.ids)) < len(self.ids)
-        return {self._label(row) if repeated else self.ids[row]: reason for row, reason in sorted(self.problems.items())}
+        return {self._label(row) if repeated else self.ids[row]: text for row, text in sorted(by_row.items())}
 
     def _label(self, row: int) -> str:
         return " ".join(part for part in (self.ids[row], self.langs[row], self.systems[row]) if part)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `caplens score`."""
-        truncated = self.truncated
+        truncated, doubts = self.truncated, self.doubts
         return {
             "caplens": __version__,
             "ids": self.ids,
             "metrics": {name: self._metric(name, scores) for name, scores in self.metrics.items()},
             "counts": {"samples": len(self.ids), "failed": self.failed, "truncated": sum(truncated.values())},
             **({"truncated": truncated} if truncated else {}),
+            **({"doubts": self._by_label(doubts)} if doubts else {}),
             "errors": self.errors,
             "warnings": self.warnings,
         }
@@ -82,10 +91,12 @@ class Results:
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
         named = {"lang": self.langs, "system": self.systems}
         named = {name: column for name, column in named.items() if any(value is not None for value in column)}
+        doubts = self.doubts
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in named.items()}
             scores = {name: null_if_nan(column[row]) for name, column in values.items()}
-            yield {"id": identifier, **about, **scores, "error": self.problems.get(row)}
+            doubt = {"doubt": doubts.get(row)} if doubts else {}
+            yield {"id": identifier, **about, **scores, **doubt, "error": self.problems.get(row)}
 
 
 def json_object(record: tuple[Any, ...]) -> dict[str, Any]:

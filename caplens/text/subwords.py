@@ -1,7 +1,7 @@
 """Sub-words of any script: the most likely pieces of each word, and bytes for what no piece covers.
 
-Kudo's unigram model (2018), as sentencepiece has it, but a word at a time: pieces never reach across spaces, so the best pieces of
-a text are those of its words, and a word is looked up when it comes again. Han characters are words of their own.
+Kudo's unigram model (2018), as sentencepiece has it, but a word at a time: pieces never reach across spaces, so the best pieces
+of a text are those of its words, and a word is looked up when it comes again. Han characters are words of their own.
 """
 
 import re

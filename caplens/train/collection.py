@@ -65,7 +65,9 @@ def read_groups(data: Path, part: Part, *, all_photos: bool = False) -> list[Gro
 
 
 def _read_names(flickr: Path, split: str) -> set[str]:
-    with Source(find_file(flickr, [f"{split}.txt", f"Flickr_8k.{split}Images.txt"], f"the list of {split} photos", _WHERE)) as source:
+    with Source(
+        find_file(flickr, [f"{split}.txt", f"Flickr_8k.{split}Images.txt"], f"the list of {split} photos", _WHERE)
+    ) as source:
         return {line.strip() for _, line in source.lines() if line.strip()}
 
 
@@ -119,7 +121,9 @@ def read_photos(data: Path, names: Sequence[str], size: int) -> NDArray[np.uint8
             made[place] = np.asarray(opened.convert("RGB").resize((size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
 
     with ThreadPoolExecutor() as pool:
-        waiting = [pool.submit(put, place, stored(photo)) for place, photo in enumerate(track(names, "reading photos", len(names)))]
+        waiting = [
+            pool.submit(put, place, stored(photo)) for place, photo in enumerate(track(names, "reading photos", len(names)))
+        ]
         for done in waiting:
             done.result()
     return made

@@ -1,7 +1,7 @@
 """How good a model in training is on photos it has not seen, for every choice that a recipe makes.
 
-Two numbers for each language: how often a caption finds its photo among all (recall), and, for English, how well scores of captions of
-other photos agree with CIDEr's. Nobody rated the dev photos; CIDEr stands in for people there, and is known to agree with them.
+For each language, how often a caption finds its photo among all (recall); and, for English, how well scores of captions of other
+photos agree with CIDEr's. Nobody rated the dev photos; CIDEr stands in for people there, and is known to agree with them.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,7 +63,9 @@ def rate(groups: Sequence[Group], seed: int = 0) -> Rated:
     english = [[caption for lang, caption in group.captions if lang == "en"] for group in groups]
     tokenizer = get_tokenizer("unicode", "en")
     words: dict[str, int] = {}
-    entries = [(row, words.setdefault(word, len(words))) for row, some in enumerate(english) for text in some for word in tokenizer(text)]
+    entries = [
+        (row, words.setdefault(word, len(words))) for row, some in enumerate(english) for text in some for word in tokenizer(text)
+    ]
     rows, columns = zip(*entries, strict=True)
     counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(english), len(words)))
     weighed = (counts > 0).astype(np.float64) * np.log(len(english) / np.maximum(1, (counts > 0).sum(0)))
@@ -87,7 +89,10 @@ def agreement(rated: Rated, images: Vectors, encode: Encode) -> dict[str, float]
     captions = encode(rated.captions)
     unique = {text: row for row, text in enumerate(dict.fromkeys(text for some in rated.references for text in some))}
     vectors = encode(list(unique))
-    best = [float((vectors[[unique[text] for text in some]] @ mine).max()) for some, mine in zip(rated.references, captions, strict=True)]
+    best = [
+        float((vectors[[unique[text] for text in some]] @ mine).max())
+        for some, mine in zip(rated.references, captions, strict=True)
+    ]
     tau = get_coefficient("tau-b")
     image = np.einsum("nd,nd->n", images[rated.rows], captions).astype(np.float64)
     return {"image": 100 * tau(image, rated.values), "references": 100 * tau(np.array(best), rated.values)}

@@ -7,7 +7,6 @@ as one that was not.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ _REPORTED_EVERY = 200
 
 @dataclass(frozen=True)
 class Schedule:
-    """`rate` is reached after `warmup` of the steps and falls to zero as a cosine; `average` is the weight of the past per step."""
+    """`rate` is reached after `warmup` of the steps and falls to zero as a cosine; `average` is the weight of the past."""
 
     steps: int
     batch: int
@@ -42,6 +41,16 @@ class Schedule:
         if step < begin:
             return (step + 1) / begin
         return 0.5 * (1 + math.cos(math.pi * (step - begin) / max(1, self.steps - begin)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stage is trained. With `half`, mostly in bfloat16."""
+
+    folder: Path
+    device: str
+    seed: int
+    half: bool
 
 
 class Average:
@@ -69,34 +78,31 @@ def fit(
     networks: Mapping[str, nn.Module],
     loss_at: Callable[[int, Generator], Tensor],
     schedule: Schedule,
-    *,
-    folder: Path,
-    seed: int,
-    device: str,
+    place: Place,
     faster: Sequence[str] = (),
     times: float = 1.0,
 ) -> dict[str, nn.Module]:
-    """Train `networks` on `loss_at(step, chance)`; gives back their averages. Those named in `faster` learn at `times` the rate."""
-    checkpoint = folder / f"{name}.checkpoint.pt"
+    """Train `networks` on `loss_at(step, chance)`; gives back their averages. Those in `faster` learn at `times` the rate."""
+    checkpoint, kind = place.folder / f"{name}.checkpoint.pt", place.device.partition(":")[0]
     for network in networks.values():
         network.train()
-    optimizer = torch.optim.AdamW(_groups(networks, schedule, faster, times), fused=device.startswith("cuda"))
+    optimizer = torch.optim.AdamW(_groups(networks, schedule, faster, times), fused=kind == "cuda")
     average = Average(networks, schedule.average)
     first = _resume(checkpoint, networks, optimizer, average) if checkpoint.is_file() else 0
     if first:
         note(f"{name}: going on at step {first} of {schedule.steps}.")
-    chance = Generator(device)
+    chance = Generator(place.device)
     weights = [parameter for network in networks.values() for parameter in network.parameters()]
     saved, began, loss = time.monotonic(), time.monotonic(), torch.tensor(0.0)
     for step in track(range(first, schedule.steps), name, schedule.steps - first):
-        chance.manual_seed(seed * 1_000_003 + step)
-        torch.manual_seed(seed * 1_000_003 + step)
+        chance.manual_seed(place.seed * 1_000_003 + step)
+        torch.manual_seed(place.seed * 1_000_003 + step)
         for group in optimizer.param_groups:
             group["lr"] = group["rate"] * schedule.factor(step)
-        with torch.autocast("cuda", torch.bfloat16) if device.startswith("cuda") else nullcontext():
+        with torch.autocast(kind, torch.bfloat16, enabled=place.half):
             loss = loss_at(step, chance)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
         optimizer.step()
         average.follow(step)

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 
 def contrastive(first: Tensor, second: Tensor, temperature: float, targets: Tensor | None = None) -> Tensor:
-    """InfoNCE in both directions: row i of one belongs to row i of the other, or to several as `targets` (rows sum to 1) has it."""
+    """InfoNCE in both directions: row i of one belongs to row i of the other, or to several by `targets` (rows sum to 1)."""
     logits = first @ second.T / temperature
     aim = torch.arange(len(logits), device=logits.device) if targets is None else targets
     return (F.cross_entropy(logits, aim) + F.cross_entropy(logits.T, aim)) / 2
@@ -23,6 +23,6 @@ def distance(made: Tensor, wanted: Tensor) -> Tensor:
     return (1 - (made * wanted).sum(-1)).mean()
 
 
-def unlike_maps(made: Tensor, wanted: Tensor) -> Tensor:
-    """The squared error of maps of features, relative to their size."""
+def unlike(made: Tensor, wanted: Tensor) -> Tensor:
+    """The squared error of features, of any length, relative to their size."""
     return F.mse_loss(made, wanted) / wanted.square().mean().clamp(min=1e-6)

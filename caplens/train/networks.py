@@ -1,10 +1,10 @@
 """The two towers of caplens-mini, and the ImageNet network that the image tower learns from.
 
-The image tower is made for a processor: whole 3x3 convolutions while there are few channels, depthwise ones later, ReLU throughout,
-and a square photo of 160 pixels. Batch norm is folded into the convolutions before the tower is shipped (`folded`).
+The image tower is made for a processor: whole 3x3 convolutions while there are few channels, depthwise ones later, ReLU
+throughout, and a square photo of 160 pixels. Batch norm is folded into the convolutions before the tower is shipped (`folded`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,9 @@ class TextShape:
 class Convolution(nn.Module):
     """A convolution and its batch norm; folded, a convolution with a bias."""
 
-    def __init__(self, inside: int, outside: int, kernel: int = 1, stride: int = 1, groups: int = 1, folded: bool = False) -> None:
+    def __init__(
+        self, inside: int, outside: int, kernel: int = 1, stride: int = 1, groups: int = 1, folded: bool = False
+    ) -> None:
         super().__init__()
         self.convolution = nn.Conv2d(inside, outside, kernel, stride, kernel // 2, groups=groups, bias=folded)
         self.norm = nn.Identity() if folded else nn.BatchNorm2d(outside)
@@ -132,7 +134,8 @@ class ImageTower(nn.Module):
         for name, module in self.named_modules():
             if isinstance(module, Convolution) and isinstance(module.norm, nn.BatchNorm2d):
                 norm = module.norm
-                assert norm.running_var is not None and norm.running_mean is not None
+                assert norm.running_var is not None
+                assert norm.running_mean is not None
                 scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
                 weights[f"{name}.convolution.weight"] = module.convolution.weight * scale[:, None, None, None]
                 weights[f"{name}.convolution.bias"] = norm.bias - norm.running_mean * scale
@@ -189,7 +192,7 @@ class TextTower(nn.Module):
 
 
 class Teacher(nn.Module):
-    """MobileNetV2 (Sandler et al. 2018) without its classifier, from the file of its 52 convolutions: photos to a map of features."""
+    """MobileNetV2 (Sandler et al. 2018) without its classifier, from the file of its 52 convolutions: photos to maps."""
 
     width = 1280
 
@@ -236,8 +239,6 @@ def _read_teacher(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: the teacher's weights cannot be read ({error}).") from None
     numbers = sorted({name.partition(".")[0] for name in arrays})
-    return [{part: arrays[f"{number}.{part}"] for part in ("weight", "scale", "bias", "stride", "depthwise")} for number in numbers]
-
-
-def parameters_of(weights: Mapping[str, Any]) -> int:
-    return sum(value.numel() for value in weights.values())
+    return [
+        {part: arrays[f"{number}.{part}"] for part in ("weight", "scale", "bias", "stride", "depthwise")} for number in numbers
+    ]

@@ -95,7 +95,7 @@ def test_ratings_of_one_photo_are_resampled_together():
         def __init__(self, copies):
             self.copies = copies
 
-        def load(self, data, protocol):
+        def load(self, data, protocol, lang="en"):
             generator = np.random.default_rng(0)
             human = generator.integers(1, 5, 60)
             lengths = human + generator.integers(0, 4, 60)

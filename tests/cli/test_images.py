@@ -134,7 +134,8 @@ def test_models_are_listed_with_their_licences(caplens):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["-m", "clipscore"], "needs a model; name one with --model"),
+        (["-m", "clipscore", "--device", "cuda"], "runs on the processor only"),
+        (["-m", "clipscore", "--dtype", "bf16"], "runs in fp32 only"),
         (["--model", "nonsense"], "is no name of a model"),
         (["--model", "hf:/no/such/folder"], "there is no such folder of a model"),
         (["--model", "hf:org/model", "--offline"], "nothing may be downloaded"),

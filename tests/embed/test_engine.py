@@ -80,18 +80,18 @@ def test_a_long_text_is_cut_or_split_into_sentences():
     )
     whole = backbone.encode_texts([f"photo: {long}", "photo: short"])
     np.testing.assert_array_equal(cut.vectors, whole)
-    assert cut.cut.tolist() == [True, False]
+    assert cut.marked.tolist() == [True, False]
     parts = backbone.encode_texts(
         [f"photo: {part}" for part in ("one two three four five six.", "seven eight nine ten eleven twelve.", "thirteen")]
     )
     np.testing.assert_allclose(split.vectors[0], normalized(parts.mean(axis=0)), atol=1e-6)
     np.testing.assert_array_equal(split.vectors[1], whole[1])
-    assert split.cut.tolist() == [False, False]
+    assert split.marked.tolist() == [False, False]
 
 
 def test_a_sentence_that_is_too_long_itself_is_counted():
     found = Engine(FakeBackbone(), long="split").texts([Text("word " * 30 + ". short.")])
-    assert found.cut.tolist() == [True]
+    assert found.marked.tolist() == [True]
 
 
 def test_a_damaged_vector_is_made_again(tmp_path, photos):

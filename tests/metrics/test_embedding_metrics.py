@@ -208,8 +208,8 @@ def test_windows_and_chunks_change_nothing(monkeypatch):
     assert parts.signature == whole.signature
 
 
-def test_a_metric_of_images_needs_a_model():
-    with pytest.raises(InputError, match="clipscore looks at images and needs a model; name one with --model"):
+def test_a_metric_of_images_needs_an_engine():
+    with pytest.raises(InputError, match="clipscore looks at images and needs an engine"):
         get_metric("clipscore")
 
 

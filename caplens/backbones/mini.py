@@ -1,0 +1,146 @@
+"""caplens-mini, the model inside the package, and other models that `caplens train` wrote: onnxruntime runs them.
+
+A model is a folder of four files. Its weights are stored in 8 bits and used in 32.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL.Image import Image, Resampling
+
+from caplens.backbones.base import Backbone, Flags, Tokens, Vectors, normalized
+from caplens.backbones.hub import Layout, find_model, fingerprint, read_json
+from caplens.backbones.names import ModelName
+from caplens.backbones.network import Setting
+from caplens.backbones.transform import ImageTransform, Pixels
+from caplens.data.languages import base_language, language_names
+from caplens.errors import InputError, reason
+from caplens.libraries import require
+from caplens.text.subwords import Subwords
+
+DEFAULT = "caplens-mini"
+IMAGE, TEXT, VOCABULARY, SETTINGS = FILES = "image.onnx", "text.onnx", "vocabulary.tsv", "model.json"
+LAYOUT = Layout(tuple((name,) for name in FILES))
+_STRANGE = 0.3
+"""A text with more letters than this that the vocabulary lacks is in a script that the model has not learned."""
+
+
+class MiniBackbone(Backbone):
+    """A model of two ONNX files, a vocabulary and its settings."""
+
+    prompted = False
+
+    def __init__(self, name: str, folder: Path, setting: Setting) -> None:
+        if setting.dtype != "fp32":
+            raise InputError(f"{name} runs in fp32 only; leave --dtype off.")
+        if setting.device not in ("auto", "cpu"):
+            raise InputError(f"{name} runs on the processor only; leave --device off.")
+        self.name, self._folder = name, folder
+        self._settings = read_json(folder / SETTINGS)
+        self.fingerprint = fingerprint([folder / file for file in FILES])
+        try:
+            image, text = self._settings["image"], self._settings["text"]
+            self._dim, self._max_tokens, size = int(text["dim"]), int(text["max_tokens"]), int(image["size"])
+            self.trained = tuple(str(lang) for lang in self._settings["languages"])
+            self._flattest, self._roughest = (float(self._settings["photos"][key]) for key in ("flattest", "roughest"))
+            self.licence, self.weight = str(self._settings["licence"]), float(self._settings["weight"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{folder / SETTINGS}: this does not describe a model of caplens ({error!r}). Get it again."
+            ) from None
+        self.languages = " ".join(self.trained)
+        self._transform = ImageTransform((size, size), "squash", resample=Resampling.BICUBIC)
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    @property
+    def max_tokens(self) -> int:
+        return self._max_tokens
+
+    @property
+    def transform(self) -> ImageTransform:
+        return self._transform
+
+    @cached_property
+    def _image(self) -> Any:
+        return self._session(IMAGE)
+
+    @cached_property
+    def _text(self) -> Any:
+        return self._session(TEXT)
+
+    @cached_property
+    def subwords(self) -> Subwords:
+        return Subwords.load(self._folder / VOCABULARY)
+
+    def _session(self, file: str) -> Any:
+        onnxruntime = require("onnxruntime", f"The model {self.name}", "all")
+        try:
+            return onnxruntime.InferenceSession(str(self._folder / file), providers=["CPUExecutionProvider"])
+        except Exception as error:
+            # onnxruntime has an error type for each kind of damage, in a module that is not public.
+            raise InputError(
+                f"{self._folder / file}: onnxruntime cannot load this file ({reason(error)}). Get it again."
+            ) from None
+
+    def pixels(self, image: Image) -> Pixels:
+        return self._transform(image)
+
+    def encode_pixels(self, batch: Any) -> Vectors:
+        return normalized(self._image.run(["vectors"], {"pixels": batch})[0])
+
+    def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
+        most = self._max_tokens - 1
+        numbers = [self.subwords.encode(text) for text in texts]
+        return [Tokens([*some[:most], self.subwords.end], len(some) > most) for some in numbers]
+
+    def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        return normalized(self._text.run(["vectors"], {"ids": self._padded(batch)})[0])
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        if not texts:
+            return []
+        ids = [tokens.ids for tokens in self.tokenize(texts)]
+        states = self._text.run(["tokens"], {"ids": self._padded(ids)})[0]
+        return [normalized(row[: len(numbers)]) for row, numbers in zip(states, ids, strict=True)]
+
+    def _padded(self, batch: Sequence[Sequence[int]]) -> Any:
+        filled = np.full((len(batch), max(map(len, batch))), self.subwords.padding, dtype=np.int64)
+        for row, numbers in enumerate(batch):
+            filled[row, : len(numbers)] = numbers
+        return filled
+
+    def strange_images(self, batch: Any) -> Flags:
+        flat, rough = flatness(batch)
+        return np.asarray((flat > self._flattest) | (rough > self._roughest))
+
+    def doubt(self, text: str, lang: str | None) -> str | None:
+        if lang is not None and base_language(lang) not in self.trained:
+            return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
+        if self.subwords.strange_share(text) > _STRANGE:
+            return f"{self.name} was not trained on this script"
+        return None
+
+
+def flatness(pixels: Any) -> tuple[Any, Any]:
+    """Of each image in bytes (n, height, width, 3), how much of it is flat, from 0 to 1, and how much neighbours differ.
+
+    A drawing or a chart is mostly flat and noise is all difference, while light and a lens leave traces all over a photo.
+    """
+    grey = np.asarray(pixels, dtype=np.int16).sum(-1)
+    across, down = np.abs(np.diff(grey, axis=2))[:, :-1], np.abs(np.diff(grey, axis=1))[:, :, :-1]
+    change = across + down
+    return (change == 0).mean((1, 2)), change.mean((1, 2)) / 6
+
+
+def load(name: ModelName, setting: Setting) -> Backbone:
+    """The model inside the package, or that of a folder."""
+    if name.full == DEFAULT:
+        return MiniBackbone(DEFAULT, Path(str(files("caplens.backbones").joinpath(DEFAULT))), setting)
+    return MiniBackbone(name.full, find_model(name.model, LAYOUT, offline=True), setting)

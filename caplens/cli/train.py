@@ -1,0 +1,51 @@
+"""`caplens train`: making models."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens.cli import options
+from caplens.cli.bar import progress_bar
+from caplens.cli.output import say
+from caplens.errors import InputError
+from caplens.libraries import require
+
+app = typer.Typer(no_args_is_help=True, help="Train models.", rich_markup_mode="rich")
+
+_NEEDED = ("torch", "safetensors", "sentencepiece", "onnx")
+MINI_EXAMPLES = """
+[bold]Examples[/bold]
+
+caplens train mini --data data --out runs/mini
+
+caplens train mini --data data --out runs/short --set distil.steps=500 --set align.epochs=10
+
+caplens score captions.jsonl --images photos --model runs/mini/model
+"""
+
+
+@app.command(epilog=MINI_EXAMPLES)
+def mini(
+    data: Annotated[Path, typer.Option(help="The folder with flickr8k, multi30k and teacher; docs/mini.md describes it.")],
+    out: Annotated[Path, typer.Option(help="Where its files go; a run that finds its own files there goes on.")],
+    config: Annotated[Path | None, typer.Option(help="Another recipe. \\[default: the one that made caplens-mini]")] = None,
+    change: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Train a model like caplens-mini from photos and captions in several languages: minutes on a GPU, days without.
+
+    The model is the folder OUT/model, to be used with --model OUT/model.
+    """
+    for module in _NEEDED:
+        require(module, "Training", "train")
+    from caplens.train.mini import read_config, train_mini
+
+    if not data.is_dir():
+        raise InputError(f"{data}: there is no such folder of training data.")
+    recipe = read_config(config, change or ())
+    with progress_bar(quiet):
+        made = train_mini(data, out, recipe, seed, device)
+    say(f"the model is in {made}; use it with --model {made}")
