@@ -19,6 +19,8 @@ MINI_EXAMPLES = """
 
 caplens train mini --data data --out runs/mini
 
+caplens train mini --data data --out runs/try --small
+
 caplens train mini --data data --out runs/short --set distil.steps=500 --set align.epochs=10
 
 caplens score captions.jsonl --images photos --model runs/mini/model
@@ -30,6 +32,9 @@ def mini(
     data: Annotated[Path, typer.Option(help="The folder with flickr8k, multi30k and teacher; docs/mini.md describes it.")],
     out: Annotated[Path, typer.Option(help="Where its files go; a run that finds its own files there goes on.")],
     config: Annotated[Path | None, typer.Option(help="Another recipe. \\[default: the one that made caplens-mini]")] = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="A recipe of a minute on a processor, to see whether all is well.")
+    ] = False,
     change: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
     seed: options.Seed = 0,
@@ -43,9 +48,11 @@ def mini(
         require(module, "Training", "train")
     from caplens.train.mini import read_config, train_mini
 
+    if small and config is not None:
+        raise InputError("--small is a recipe of its own; leave --config off.")
     if not data.is_dir():
         raise InputError(f"{data}: there is no such folder of training data.")
-    recipe = read_config(config, change or ())
+    recipe = read_config(config, change or (), small=small)
     with progress_bar(quiet):
         made = train_mini(data, out, recipe, seed, device)
     say(f"the model is in {made}; use it with --model {made}")

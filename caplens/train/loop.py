@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from caplens.data.files import replacing
-from caplens.errors import CaplensError
+from caplens.errors import CaplensError, reason
 from caplens.progress import note, track
 
 _SAVED_EVERY = 60.0
@@ -146,8 +146,11 @@ def _resume(path: Path, networks: Mapping[str, nn.Module], optimizer: torch.opti
             average.networks[name].load_state_dict(state["averages"][name])
         optimizer.load_state_dict(state["optimizer"])
         return int(state["step"])
-    except (RuntimeError, KeyError, ValueError, EOFError) as error:
-        raise CaplensError(f"{path}: this checkpoint does not fit ({error}). Remove it to begin this stage anew.") from None
+    except Exception as error:
+        # Depending on the damage, PyTorch raises RuntimeError, EOFError, KeyError, UnpicklingError and others.
+        raise CaplensError(
+            f"{path}: this checkpoint does not fit ({reason(error)}). Remove it to begin this stage anew."
+        ) from None
 
 
 def shuffled(count: int, size: int, seed: int, device: str) -> Callable[[int], Tensor]:

@@ -47,19 +47,19 @@ _ENCODED_AT_ONCE = 2048
 _SEEN_AT_ONCE = 256
 
 
-def read_config(path: Path | None = None, changes: Sequence[str] = ()) -> Config:
-    """The recipe beside this file, or another; `changes` are like `image.steps=2000`."""
-    text = path.read_text(encoding="utf-8") if path else files("caplens.train").joinpath("mini.toml").read_text(encoding="utf-8")
+def read_config(path: Path | None = None, changes: Sequence[str] = (), *, small: bool = False) -> Config:
+    """The recipe beside this file, the small one, or that of another file; `changes` are like `distil.steps=2000`."""
+    known: Config = tomllib.loads(_shipped("mini.toml"))
     try:
+        text = _shipped("mini_small.toml" if small else "mini.toml") if path is None else path.read_text(encoding="utf-8")
         config: Config = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: this is not TOML ({error}).") from None
-    known = tomllib.loads(files("caplens.train").joinpath("mini.toml").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
     for change in changes:
         name, equals, value = change.partition("=")
         section, _, key = name.partition(".")
         if not equals or key not in known.get(section, {}):
-            raise InputError(f"--set {change}: give SECTION.KEY=VALUE with a key of the recipe, such as image.steps=2000.")
+            raise InputError(f"--set {change}: give SECTION.KEY=VALUE with a key of the recipe, such as distil.steps=2000.")
         try:
             config[section][key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
@@ -67,6 +67,10 @@ def read_config(path: Path | None = None, changes: Sequence[str] = ()) -> Config
     if {section: set(keys) for section, keys in config.items()} != {section: set(keys) for section, keys in known.items()}:
         raise InputError(f"{path}: a recipe has exactly the sections and keys of mini.toml.")
     return config
+
+
+def _shipped(name: str) -> str:
+    return files("caplens.train").joinpath(name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -291,7 +295,7 @@ class Matching:
         # Twice as fast on a GPU; elsewhere compiling does not pay.
         self.teacher: Callable[[Tensor], Tensor] = torch.compile(teacher) if run.device.startswith("cuda") else teacher
         tower.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.adapter = nn.Conv2d(tower.shape.head, Teacher.width, 1).to(run.device)
+        self.adapter = nn.Conv2d(tower.shape.head, teacher.width, 1).to(run.device)
         self._size = tower.shape.size
 
     def seen(self, wide: Tensor) -> Tensor:

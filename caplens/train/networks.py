@@ -194,11 +194,10 @@ class TextTower(nn.Module):
 class Teacher(nn.Module):
     """MobileNetV2 (Sandler et al. 2018) without its classifier, from the file of its 52 convolutions: photos to maps."""
 
-    width = 1280
-
     def __init__(self, path: Path) -> None:
         super().__init__()
         layers = _read_teacher(path)
+        self.width = len(layers[-1]["bias"])
         self.convolutions = nn.ModuleList()
         self.strides: list[int] = []
         for layer in layers:
@@ -212,7 +211,7 @@ class Teacher(nn.Module):
             self.strides.append(stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, 3, height, width) in -1…1 to (n, 1280, height / 32, width / 32)."""
+        """(n, 3, height, width) in -1…1 to (n, width, height / 32, width / 32)."""
         x = self._convolved(0, x, True)
         number, last = 1, len(self.convolutions) - 1
         while number < last:

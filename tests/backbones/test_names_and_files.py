@@ -23,7 +23,7 @@ def test_a_name_has_a_family_a_model_and_options():
 
 @pytest.mark.parametrize("name", ["openai/clip", "clip", "", "hf:", "https://example.org/x"])
 def test_what_is_no_name_is_explained(name):
-    with pytest.raises(InputError, match="is no name of a model: a name is caplens-mini, .* or begins with hf:"):
+    with pytest.raises(InputError, match=r"is no name of a model: a name is caplens-mini, .* or begins with hf:"):
         load_backbone(name)
 
 

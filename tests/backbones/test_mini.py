@@ -1,0 +1,140 @@
+"""The model inside the package, on the photos inside the package."""
+
+import shutil
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+import caplens as package
+from caplens.backbones import load_backbone
+from caplens.backbones.mini import DEFAULT, flatness
+from caplens.data import SampleFile
+from caplens.embed import Engine, Text
+from caplens.errors import InputError
+
+EXAMPLES = Path(str(files("caplens").joinpath("examples")))
+FOLDER = Path(str(files("caplens.backbones").joinpath(DEFAULT)))
+LARGEST = 25_000_000
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return load_backbone(DEFAULT)
+
+
+def test_every_good_caption_is_above_its_bad_twin_in_every_language():
+    good, bad = (package.score(EXAMPLES / f"{kind}.jsonl", "clipscore", images=EXAMPLES, resamples=0) for kind in ("good", "bad"))
+    assert good.ids == bad.ids
+    assert len(set(good.langs)) >= 8
+    wrong = [name for name, a, b in zip(good.ids, good["clipscore"].values, bad["clipscore"].values, strict=True) if not a > b]
+    assert not wrong
+
+
+def test_it_is_small_enough_to_ship():
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= LARGEST
+
+
+def test_vectors_are_of_length_one_and_do_not_depend_on_the_batch(mini):
+    captions = [sample.caption for sample in SampleFile(EXAMPLES / "good.jsonl")]
+    vectors = mini.encode_texts(captions)
+    assert vectors.shape == (len(captions), mini.dim)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert vectors[3] == pytest.approx(mini.encode_texts([captions[3]])[0], abs=1e-5)
+
+
+def test_a_text_is_the_mean_of_its_tokens(mini):
+    text = "A dog runs along the beach."
+    tokens = mini.encode_tokens([text])[0]
+    ids = mini.tokenize([text])[0].ids
+    assert tokens.shape == (len(ids), mini.dim)
+    states = mini._text.run(["tokens"], {"ids": np.array([ids])})[0][0]
+    mean = states.mean(0)
+    assert mini.encode_texts([text])[0] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+
+
+def test_a_long_text_is_cut_with_its_end_marker_kept(mini):
+    tokens = mini.tokenize(["dog " * 100, "dog"])
+    assert [some.cut for some in tokens] == [True, False]
+    assert len(tokens[0].ids) == mini.max_tokens
+    assert tokens[0].ids[-1] == tokens[1].ids[-1] == mini.subwords.end
+
+
+def test_nothing_and_punctuation_have_a_vector_too(mini):
+    assert np.isfinite(mini.encode_texts(["...", "!?"])).all()
+    assert mini.encode_texts([]).shape == (0, mini.dim)
+
+
+def test_languages_and_scripts_that_it_never_saw_are_told(mini):
+    assert mini.doubt("Ein Hund läuft am Strand.", "de") is None
+    assert "not trained on Swahili" in mini.doubt("mbwa anakimbia", "sw")
+    assert "not trained on this script" in mini.doubt("สุนัขวิ่งบนหญ้า", None)
+    assert mini.doubt("A dog ❤️ runs", None) is None
+
+
+def drawing() -> Image.Image:
+    """A bar chart."""
+    made = Image.new("RGB", (640, 480), "white")
+    pen = ImageDraw.Draw(made)
+    for place, height in enumerate((100, 300, 220, 380)):
+        pen.rectangle((80 + 120 * place, 440 - height, 160 + 120 * place, 440), fill=(40, 90 + 40 * place, 200))
+    pen.line((60, 20, 60, 440, 600, 440), fill="black", width=3)
+    return made
+
+
+def test_what_is_no_photo_is_told_and_remembered(mini, tmp_path):
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (200, 200, 3), dtype=np.uint8))
+    drawing().save(tmp_path / "chart.png")
+    noise.save(tmp_path / "noise.png")
+    photos = sorted(EXAMPLES.glob("*.jpg"))
+    engine = Engine(mini)
+    pictures = [tmp_path / "chart.png", tmp_path / "noise.png", *photos]
+    expected = [True, True, *[False] * len(photos)]
+    assert engine.images(pictures).marked.tolist() == expected
+    assert engine.images(pictures).marked.tolist() == expected
+
+
+def test_flatness_of_one_colour_and_of_a_slope():
+    flat = np.full((1, 8, 8, 3), 7, dtype=np.uint8)
+    slope = np.broadcast_to(np.arange(8, dtype=np.uint8)[None, None, :, None], (1, 8, 8, 3))
+    assert flatness(np.concatenate([flat, slope])) == (pytest.approx([1, 0]), pytest.approx([0, 0.5]))
+
+
+def test_doubts_stand_beside_scores(write):
+    rows = [
+        {"id": "1", "image": "cat.jpg", "caption": "a cat", "lang": "en"},
+        {"id": "2", "image": "cat.jpg", "caption": "paka", "lang": "sw"},
+    ]
+    results = package.score(write("captions.jsonl", rows), "clipscore", images=EXAMPLES)
+    assert results.to_dict()["doubts"] == {"2": "caplens-mini was not trained on Swahili"}
+    assert [row["doubt"] for row in results.to_rows()] == [None, "caplens-mini was not trained on Swahili"]
+    assert results.warnings == ["1 captions: caplens-mini was not trained on Swahili; do not trust their scores."]
+    assert "|w:1|" in results["clipscore"].signature
+    assert "|prompt:none|" in results["clipscore"].signature
+
+
+def test_a_copy_of_its_folder_is_the_same_model(mini, tmp_path):
+    copy = load_backbone(str(shutil.copytree(FOLDER, tmp_path / "copy")))
+    assert copy.fingerprint == mini.fingerprint
+    assert (copy.encode_texts(["a dog"]) == mini.encode_texts(["a dog"])).all()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "sentence"),
+    [
+        ("model.json", b"{}", "does not describe a model of caplens"),
+        ("model.json", b"{", "no readable JSON"),
+        ("text.onnx", b"no graph", "onnxruntime cannot load this file"),
+        ("vocabulary.tsv", None, "vocabulary.tsv is missing"),
+    ],
+)
+def test_a_damaged_folder_is_told(tmp_path, file, content, sentence):
+    folder = shutil.copytree(FOLDER, tmp_path / "copy")
+    if content is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_bytes(content)
+    with pytest.raises(InputError, match=sentence):
+        Engine(load_backbone(str(folder))).texts([Text("a dog")])
