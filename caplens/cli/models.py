@@ -22,7 +22,7 @@ _LANGUAGE = re.compile(r"([\w-]*)=")
 _LARGEST_BATCH = 65_536
 _ABOUT_MINI = (
     "caplens: scoring with caplens-mini, a small model for everyday photos and 12 languages. For scores to publish name a large"
-    " model, e.g. --model hf:google/siglip2-so400m-patch14-384 ('caplens list models')."
+    " model, e.g. --model openclip:hf-hub:laion/CLIP-ViT-H-14-frozen-xlm-roberta-large-laion5B-s13B-b90k ('caplens list models')."
 )
 
 

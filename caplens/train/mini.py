@@ -263,7 +263,7 @@ class Known:
 
 
 def _distilled_tower(run: Run, views: Views, photos: int) -> ImageTower:
-    """The image tower, taught by the teacher alone."""
+    """The image tower, taught by the teacher alone: at first each stage by itself, from what the teacher sees before it."""
     section = run.config["distil"]
     tower = ImageTower(image_shape(run.config))
 
@@ -272,15 +272,15 @@ def _distilled_tower(run: Run, views: Views, photos: int) -> ImageTower:
         matching = Matching(run, tower)
         batch = min(section["batch"], photos)
         at = shuffled(photos, batch, run.seed, run.device)
+        apart = round(section["apart"] * section["steps"])
 
         def loss_at(step: int, chance: Generator) -> Tensor:
-            wide = views.draw(at(step), section["teacher_size"], section["smallest"], section["colour"], chance)
-            wide = mixed(wide, round(section["mixed"] * batch), chance)
-            return matching.loss(tower.map(matching.seen(wide)), wide)
+            seen = views.draw(at(step), section["size"], section["smallest"], section["colour"], chance)
+            seen = mixed(seen, round(section["mixed"] * batch), chance).contiguous(memory_format=torch.channels_last)
+            wanted = matching.wanted(seen)
+            return matching.loss(tower.maps(seen, wanted if step < apart else None), wanted)
 
-        schedule = _schedule(section, section["steps"], batch)
-        trained = run.fit("distil", {"tower": tower, "adapter": matching.adapter}, loss_at, schedule)
-        return trained["tower"].state_dict()
+        return run.fit("distil", {"tower": tower}, loss_at, _schedule(section, section["steps"], batch))["tower"].state_dict()
 
     run.stage("distil", tower, train)
     return tower
@@ -293,23 +293,20 @@ class Matching:
         teacher = Teacher(run.data / "teacher" / "mobilenet_v2_int8.npz").requires_grad_(False)
         teacher = teacher.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         # Twice as fast on a GPU; elsewhere compiling does not pay.
-        self.teacher: Callable[[Tensor], Tensor] = torch.compile(teacher) if run.device.startswith("cuda") else teacher
+        self._teacher: Callable[[Tensor], list[Tensor]] = torch.compile(teacher) if run.device.startswith("cuda") else teacher
         tower.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.adapter = nn.Conv2d(tower.shape.head, teacher.width, 1).to(run.device)
-        self._size = tower.shape.size
 
-    def seen(self, wide: Tensor) -> Tensor:
-        """The teacher's view, at the size that the tower is made for."""
-        made = wide if wide.shape[-1] == self._size else F.interpolate(wide, (self._size, self._size), mode="bilinear")
-        return made.contiguous(memory_format=torch.channels_last)
+    @torch.no_grad()
+    def wanted(self, seen: Tensor) -> list[Tensor]:
+        return [some.float() for some in self._teacher(seen)]
 
-    def loss(self, maps: Tensor, wide: Tensor) -> Tensor:
-        """Maps place by place, and their means over all places, which the vectors are made of."""
-        with torch.no_grad():
-            wanted = self.teacher(wide.contiguous(memory_format=torch.channels_last)).float()
-        made = self.adapter(maps).float()
-        in_places = unlike(made, F.adaptive_avg_pool2d(wanted, made.shape[2:]))
-        return in_places + unlike(made.mean((2, 3)), wanted.mean((2, 3)))
+    def loss(self, made: Sequence[Tensor], wanted: Sequence[Tensor]) -> Tensor:
+        """Maps place by place, after every stage, and the means of the last, which vectors are made of."""
+        shapes = [some.shape[1:] for some in made], [some.shape[1:] for some in wanted]
+        if shapes[0] != shapes[1]:
+            raise InputError(f"the image tower's stages give maps of {shapes[0]} where the teacher has {shapes[1]}; change [image].")
+        in_places = torch.stack([unlike(mine.float(), yours) for mine, yours in zip(made, wanted, strict=True)]).mean()
+        return in_places + unlike(made[-1].float().mean((2, 3)), wanted[-1].mean((2, 3)))
 
 
 def _aligned_tower(run: Run, views: Views, known: Known, tower: ImageTower) -> ImageTower:
@@ -322,25 +319,23 @@ def _aligned_tower(run: Run, views: Views, known: Known, tower: ImageTower) -> I
         batch = min(section["batch"], known.count)
         at = shuffled(known.count, batch, run.seed, run.device)
         per_epoch = max(1, known.count // batch)
-        project, trunk = tower.project, nn.ModuleList([tower.stem, tower.blocks, tower.head])
 
         def loss_at(step: int, chance: Generator) -> Tensor:
             photos = at(step)
-            wide = views.draw(photos, section["teacher_size"], section["smallest"], section["colour"], chance)
+            seen = views.draw(photos, section["size"], section["smallest"], section["colour"], chance)
+            seen = seen.contiguous(memory_format=torch.channels_last)
             # The new projection is brought into place before the rest may change.
             frozen = step < per_epoch * section["frozen_epochs"]
             with torch.set_grad_enabled(not frozen):
-                maps = tower.map(matching.seen(wide))
-            loss = known.loss(F.normalize(tower.pooled(maps).float(), dim=-1), photos, run.config["captions"], chance)
+                maps = tower.maps(seen)
+            loss = known.loss(F.normalize(tower.pooled(maps[-1]).float(), dim=-1), photos, run.config["captions"], chance)
             still: float = section["matching"]
-            return loss + still * matching.loss(maps, wide)
+            return loss + still * matching.loss(maps, matching.wanted(seen)) if still else loss
 
-        networks = {"trunk": trunk, "project": project, "adapter": matching.adapter}
+        parts = {name: part for name, part in tower.named_children()}
         schedule = _schedule(section, per_epoch * section["epochs"], batch)
-        trained = run.fit("align", networks, loss_at, schedule, ["project", "adapter"], section["faster"])
-        parts = {"stem": trained["trunk"][0], "blocks": trained["trunk"][1], "head": trained["trunk"][2]}  # type: ignore[index]
-        parts["project"] = trained["project"]
-        return {f"{name}.{key}": value for name, part in parts.items() for key, value in part.state_dict().items()}
+        trained = run.fit("align", parts, loss_at, schedule, ["project"], section["faster"])
+        return {f"{name}.{key}": value for name, part in trained.items() for key, value in part.state_dict().items()}
 
     run.stage("align", tower, train)
     return tower

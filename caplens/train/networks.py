@@ -106,26 +106,32 @@ class ImageTower(nn.Module):
         super().__init__()
         self.shape = shape
         self.stem = Convolution(3, shape.stem, 3, 2, folded=folded)
-        blocks: list[nn.Module] = []
+        self.stages = nn.ModuleList()
         channels = shape.stem
         for kind, width, count, expansion in shape.stages:
-            for number in range(count):
-                blocks.append(_BLOCKS[kind](channels, width, 2 if number == 0 else 1, expansion, folded))
-                channels = width
-        self.blocks = nn.Sequential(*blocks)
+            inside = [channels, *[width] * (count - 1)]
+            blocks = [_BLOCKS[kind](some, width, 1 if number else 2, expansion, folded) for number, some in enumerate(inside)]
+            self.stages.append(nn.Sequential(*blocks))
+            channels = width
         self.head = Convolution(channels, shape.head, folded=folded)
         self.project = nn.Linear(shape.head, shape.dim)
 
-    def map(self, x: Tensor) -> Tensor:
-        """What is seen where: (n, head, height, width)."""
-        return F.relu(self.head(self.blocks(F.relu(self.stem(x)))))
+    def maps(self, x: Tensor, given: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """What is seen where after each stage, the last one through the head. With `given`, a stage gets the map of that list
+        in the place of what the stage before it made."""
+        made: list[Tensor] = []
+        x = F.relu(self.stem(x))
+        for number, stage in enumerate(self.stages):
+            x = stage(given[number - 1] if given is not None and number else x)
+            made.append(x if number < len(self.stages) - 1 else F.relu(self.head(x)))
+        return made
 
-    def pooled(self, maps: Tensor) -> Tensor:
-        made: Tensor = self.project(maps.mean((2, 3)))
+    def pooled(self, last: Tensor) -> Tensor:
+        made: Tensor = self.project(last.mean((2, 3)))
         return made
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.pooled(self.map(x))
+        return self.pooled(self.maps(x)[-1])
 
     def fold(self) -> "ImageTower":
         """The same tower with batch norm inside the convolutions."""
@@ -192,12 +198,11 @@ class TextTower(nn.Module):
 
 
 class Teacher(nn.Module):
-    """MobileNetV2 (Sandler et al. 2018) without its classifier, from the file of its 52 convolutions: photos to maps."""
+    """MobileNetV2 (Sandler et al. 2018) without its classifier, from the file of its 52 convolutions."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         layers = _read_teacher(path)
-        self.width = len(layers[-1]["bias"])
         self.convolutions = nn.ModuleList()
         self.strides: list[int] = []
         for layer in layers:
@@ -210,9 +215,10 @@ class Teacher(nn.Module):
             self.convolutions.append(made)
             self.strides.append(stride)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(n, 3, height, width) in -1…1 to (n, width, height / 32, width / 32)."""
+    def forward(self, x: Tensor) -> list[Tensor]:
+        """Photos in -1…1 to the maps at 1/4, 1/8, 1/16 and 1/32 of their size: each the last before the next halving."""
         x = self._convolved(0, x, True)
+        made: list[Tensor] = []
         number, last = 1, len(self.convolutions) - 1
         while number < last:
             # The first block has no expansion: a depthwise convolution and a projection.
@@ -222,8 +228,10 @@ class Teacher(nn.Module):
                 x = self._convolved(inner, x, inner < end - 1)
             if before.shape == x.shape:
                 x = before + x
+            elif before.shape[2:] != x.shape[2:]:
+                made.append(before)
             number = end
-        return self._convolved(last, x, True)
+        return [*made[1:], self._convolved(last, x, True)]
 
     def _convolved(self, number: int, x: Tensor, activate: bool) -> Tensor:
         # TensorFlow pads a convolution of stride 2 on the right and at the bottom only.

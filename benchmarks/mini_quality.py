@@ -1,0 +1,142 @@
+"""How good caplens-mini is beyond ratings: `python benchmarks/mini_quality.py --data DATA --images PHOTOS`.
+
+How often a caption finds its photo, in every language (on the test photos where they have captions, else on the dev photos); the
+three accuracies of XVNLI on those of its photos that Flickr8k has too; and, with --run, how near the shipped file is to the network
+that was trained. DATA holds flickr8k and benchmarks/xvnli.
+"""
+
+import argparse
+import gzip
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.backbones import Backbone, load_backbone
+from caplens.data import Sample, with_images
+from caplens.embed import Engine, Text
+from caplens.train.collection import Group, read_groups
+from caplens.train.held_out import Encode, agreement, rate, recalls
+
+LANGUAGES = ("en", "fr", "ar", "es", "ru")
+ORDER = ("contradiction", "neutral", "entailment")
+Vectors = NDArray[np.float32]
+
+
+def photo_vectors(engine: Engine, names: list[str], folder: Path) -> Vectors:
+    samples = with_images((Sample(name, image=name) for name in names), folder)
+    found = engine.images([sample.image for sample in samples if sample.image is not None])
+    assert not found.problems, next(iter(found.problems.values()))
+    return found.vectors[found.index]
+
+
+def encoder(engine: Engine) -> Encode:
+    def encode(texts: list[str]) -> Vectors:
+        found = engine.texts([Text(text) for text in texts])
+        return found.vectors[found.index]
+
+    return encode  # type: ignore[return-value]
+
+
+def retrieval(engine: Engine, data: Path, images: Path) -> None:
+    print("| photos | language | captions | R@1 | R@5 | R@10 |\n|---|---|---|---|---|---|")
+    for part in ("test", "dev"):
+        groups: list[Group] = read_groups(data, part)
+        vectors = photo_vectors(engine, [group.photo for group in groups if group.photo], images)
+        for lang, found in recalls(groups, vectors, encoder(engine)).items():
+            count = sum(language == lang for group in groups for language, _ in group.captions)
+            shares = " | ".join(f"{found[rank]:.1f}" for rank in (1, 5, 10))
+            print(f"| {part} ({len(groups):,}) | {lang} | {count:,} | {shares} |")
+    agrees = agreement(rate(groups), vectors, encoder(engine))
+    print(f"dev photos, tau-b x100 with CIDEr: image {agrees['image']:.1f}, best reference {agrees['references']:.1f}")
+
+
+def xvnli(engine: Engine, data: Path, images: Path) -> None:
+    photos = {group.photo.partition("_")[0]: (group.photo, part) for part in ("train", "dev", "test")
+              for group in read_groups(data, part) if group.photo}  # type: ignore[arg-type]  # fmt: skip
+    print("| language | photos | accuracy 1 | accuracy 2 | accuracy 3 |\n|---|---|---|---|---|")
+    for lang in LANGUAGES:
+        path = data / "benchmarks" / "xvnli" / f"{lang}.test.jsonl.gz"
+        rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+        rows = [row for row in rows if row["Flikr30kID"] in photos]
+        names = sorted({photos[row["Flikr30kID"]][0] for row in rows})
+        places = {name: place for place, name in enumerate(names)}
+        cosines = np.einsum(
+            "nd,nd->n",
+            photo_vectors(engine, names, images)[[places[photos[row["Flikr30kID"]][0]] for row in rows]],
+            encoder(engine)([row["sentence2"] for row in rows]),
+        )
+        for parts in (("train", "dev", "test"), ("dev", "test")):
+            by_photo: dict[str, dict[str, list[float]]] = {}
+            for row, cosine in zip(rows, cosines.tolist(), strict=True):
+                if photos[row["Flikr30kID"]][1] in parts:
+                    by_photo.setdefault(row["Flikr30kID"], {label: [] for label in ORDER})[row["gold_label"]].append(cosine)
+            what = "all" if "train" in parts else "not trained on"
+            print(f"| {lang} | {len(by_photo)} ({what}) | " + " | ".join(accuracies(list(by_photo.values()))) + " |")
+
+
+def accuracies(photos: list[dict[str, list[float]]]) -> list[str]:
+    """Pairs of the extreme labels, pairs of any two labels, and triples, that the score puts in order: share and number."""
+    extreme = [a < b for labels in photos for a, b in product(labels[ORDER[0]], labels[ORDER[2]])]
+    pairs = [
+        a < b for labels in photos for low, high in ((0, 1), (0, 2), (1, 2)) for a, b in product(labels[ORDER[low]], labels[ORDER[high]])
+    ]
+    triples = [a < b < c for labels in photos for a, b, c in product(*(labels[label] for label in ORDER))]
+    return [f"{100 * np.mean(some):.1f} ({len(some)})" if some else "–" for some in (extreme, pairs, triples)]
+
+
+def against_training(backbone: Backbone, run: Path, data: Path, images: Path) -> None:
+    """The lowest and mean cosine of shipped and trained vectors, on the 1,000 test photos and 1,000 of their captions."""
+    import torch
+    from safetensors.torch import load_file
+    from torch.nn import functional as F
+
+    from caplens.train.export import load_model
+    from caplens.train.mini import encode_rows, padded
+    from caplens.train.networks import ImageTower
+
+    folder = Path(backbone._folder)  # type: ignore[attr-defined]
+    image, text, subwords = load_model(folder)
+    network = ImageTower(image.shape)
+    network.load_state_dict(load_file(run / "align.safetensors"), strict=False)
+    text.load_state_dict(load_file(run / "text.safetensors"))
+    groups = read_groups(data, "test")
+    engine = Engine(backbone)
+    samples = with_images((Sample(group.photo or "", image=group.photo) for group in groups), images)
+    shipped = photo_vectors(engine, [group.photo for group in groups if group.photo], images)
+    trained = []
+    from PIL import Image
+
+    for sample in samples:
+        with Image.open(str(sample.image)) as opened, torch.no_grad():
+            pixels = torch.from_numpy(np.array(backbone.pixels(opened.convert("RGB")))).permute(2, 0, 1)[None]
+            trained.append(F.normalize(network.eval()(pixels.float() / 127.5 - 1), dim=-1).numpy()[0])
+    captions = [caption for group in groups for lang, caption in group.captions][:: max(1, sum(len(g.captions) for g in groups) // 1000)][:1000]
+    numbers = torch.from_numpy(padded([subwords.encode(caption) for caption in captions], subwords, text.shape.max_tokens))
+    for what, first, second in (
+        ("photos", shipped, np.array(trained)),
+        ("captions", encoder(engine)(captions), encode_rows(text.eval(), numbers).numpy()),
+    ):
+        cosines = (first * second).sum(1)
+        print(f"{len(cosines):,} {what}: cosine of shipped and trained vectors {cosines.min():.5f} at least, {cosines.mean():.5f} on average")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--images", type=Path, required=True, help="the folder of Flickr8k's photos")
+    parser.add_argument("--model", default="caplens-mini")
+    parser.add_argument("--run", type=Path, help="the folder of the training run that made the model")
+    given = parser.parse_args()
+    backbone = load_backbone(given.model)
+    engine = Engine(backbone)
+    retrieval(engine, given.data, given.images)
+    xvnli(engine, given.data, given.images)
+    if given.run:
+        against_training(backbone, given.run, given.data, given.images)
+
+
+if __name__ == "__main__":
+    main()
