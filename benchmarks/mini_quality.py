@@ -1,8 +1,8 @@
 """How good caplens-mini is beyond ratings: `python benchmarks/mini_quality.py --data DATA --images PHOTOS`.
 
 How often a caption finds its photo, in every language (on the test photos where they have captions, else on the dev photos); the
-three accuracies of XVNLI on those of its photos that Flickr8k has too; and, with --run, how near the shipped file is to the network
-that was trained. DATA holds flickr8k and benchmarks/xvnli.
+three accuracies of XVNLI on those of its photos that Flickr8k has too; and, with --run, how near the shipped file is to the
+network that was trained. DATA holds flickr8k and benchmarks/xvnli.
 """
 
 import argparse
@@ -81,14 +81,17 @@ def accuracies(photos: list[dict[str, list[float]]]) -> list[str]:
     """Pairs of the extreme labels, pairs of any two labels, and triples, that the score puts in order: share and number."""
     extreme = [a < b for labels in photos for a, b in product(labels[ORDER[0]], labels[ORDER[2]])]
     pairs = [
-        a < b for labels in photos for low, high in ((0, 1), (0, 2), (1, 2)) for a, b in product(labels[ORDER[low]], labels[ORDER[high]])
+        a < b
+        for labels in photos
+        for low, high in ((0, 1), (0, 2), (1, 2))
+        for a, b in product(labels[ORDER[low]], labels[ORDER[high]])
     ]
     triples = [a < b < c for labels in photos for a, b, c in product(*(labels[label] for label in ORDER))]
     return [f"{100 * np.mean(some):.1f} ({len(some)})" if some else "–" for some in (extreme, pairs, triples)]
 
 
 def against_training(backbone: Backbone, run: Path, data: Path, images: Path) -> None:
-    """The lowest and mean cosine of shipped and trained vectors, on the 1,000 test photos and 1,000 of their captions."""
+    """The lowest and mean shipped against trained, cosine, on the 1,000 test photos and 1,000 of their captions."""
     import torch
     from safetensors.torch import load_file
     from torch.nn import functional as F
@@ -113,14 +116,16 @@ def against_training(backbone: Backbone, run: Path, data: Path, images: Path) ->
         with Image.open(str(sample.image)) as opened, torch.no_grad():
             pixels = torch.from_numpy(np.array(backbone.pixels(opened.convert("RGB")))).permute(2, 0, 1)[None]
             trained.append(F.normalize(network.eval()(pixels.float() / 127.5 - 1), dim=-1).numpy()[0])
-    captions = [caption for group in groups for lang, caption in group.captions][:: max(1, sum(len(g.captions) for g in groups) // 1000)][:1000]
+    captions = [caption for group in groups for lang, caption in group.captions][
+        :: max(1, sum(len(g.captions) for g in groups) // 1000)
+    ][:1000]
     numbers = torch.from_numpy(padded([subwords.encode(caption) for caption in captions], subwords, text.shape.max_tokens))
     for what, first, second in (
         ("photos", shipped, np.array(trained)),
         ("captions", encoder(engine)(captions), encode_rows(text.eval(), numbers).numpy()),
     ):
         cosines = (first * second).sum(1)
-        print(f"{len(cosines):,} {what}: cosine of shipped and trained vectors {cosines.min():.5f} at least, {cosines.mean():.5f} on average")
+        print(f"{len(cosines):,} {what}: shipped against trained, cosine {cosines.min():.5f} at least, {cosines.mean():.5f} mean")
 
 
 def main() -> None:

@@ -52,7 +52,10 @@ def main() -> None:
     batches = [ids[start : start + 64] for start in range(0, len(ids), 64)]
     rows = [
         ("images/s, files to vectors", rate(lambda: Engine(mini).images(files), len(files))),
-        ("images/s, opening and resizing, one thread", rate(lambda: [mini.pixels(decode(read(f), str(f))) for f in files[:500]], 500)),
+        (
+            "images/s, opening and resizing, one thread",
+            rate(lambda: [mini.pixels(decode(read(f), str(f))) for f in files[:500]], 500),
+        ),
         ("images/s, forward pass", rate(lambda: [mini.encode_pixels(np.stack(pixels[:32])) for _ in range(10)], 320)),
         ("captions/s, texts to vectors", rate(lambda: Engine(mini).texts([Text(text) for text in texts]), len(texts))),
         ("captions/s, tokenising", rate(lambda: mini.tokenize(texts), len(texts))),
@@ -60,7 +63,9 @@ def main() -> None:
     ]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "ten.jsonl"
-        samples = [{"id": photo.name, "image": photo.name, "caption": text} for photo, text in zip(files, texts[:10], strict=False)]
+        samples = [
+            {"id": photo.name, "image": photo.name, "caption": text} for photo, text in zip(files, texts[:10], strict=False)
+        ]
         file.write_text("".join(json.dumps(sample) + "\n" for sample in samples), encoding="utf-8")
         code = START.format(file=str(file), images=str(given.images))
         seconds = []

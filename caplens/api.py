@@ -51,7 +51,7 @@ def score(
     of what encodes them (or an `Engine`, for other choices), else `caplens-mini`; `prompt` what goes before captions. Corpus
     scores get confidence intervals by bootstrap over images, unless `resamples` is 0.
     """
-    chosen = _metrics(metrics, tokenizer, lang, df, model, prompt)
+    chosen = _metrics(metrics, tokenizer, lang, df, model, prompt, images)
     joined = _samples(samples, _references(references), lang, images)
     results = run(joined, chosen, strict=strict)
     if resamples:
@@ -81,7 +81,7 @@ def compare(
 ) -> Comparison:
     """Score several systems on the images that all of them have captions about, and test their differences."""
     get_correction(correction)
-    chosen = _metrics(metrics, tokenizer, lang, df, model, prompt)
+    chosen = _metrics(metrics, tokenizer, lang, df, model, prompt, images)
     known = _references(references)
     requires = frozenset(need for metric in chosen for need in metric.requires)
     paired, pairing = pair({name: _samples(captions, known, lang, images) for name, captions in systems.items()}, requires)
@@ -121,11 +121,12 @@ def _metrics(
     df: str | PathLike[str] | None,
     model: Model,
     prompt: Prompt | None,
+    images: str | PathLike[str] | None = None,
 ) -> list[Metric]:
-    """Without names: with a model CLIPScore, else what the COCO evaluation computes. Without a model: the one in the package."""
+    """Without names: CLIPScore with a model or images, else what the COCO evaluation computes. Without a model: caplens-mini."""
     base_language(lang or "en")
     if names is None:
-        names = DEFAULT_METRICS if model is None else ["clipscore"]
+        names = DEFAULT_METRICS if model is None and images is None else ["clipscore"]
     unique = dict.fromkeys([names] if isinstance(names, str) else names)
     frequency = None if df is None else DocumentFrequency.load(df, tokenizer, lang)
     if model is not None and not isinstance(model, str | Backbone | Engine):

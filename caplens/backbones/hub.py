@@ -86,7 +86,7 @@ OPEN_CLIP = Layout(
 
 def find_model(name: str, layout: Layout, revision: str | None = None, *, offline: bool = False) -> Path:
     """The folder of a model: `name` itself, or where the hub's model of that name is cached, downloaded if need be."""
-    folder = _folder(name)
+    folder = folder_of(name)
     if folder is not None:
         if revision is not None:
             raise InputError(f"{name}: this is a folder, which has no revisions; leave ,revision= off.")
@@ -112,7 +112,7 @@ def find_model(name: str, layout: Layout, revision: str | None = None, *, offlin
     return found
 
 
-def _folder(name: str) -> Path | None:
+def folder_of(name: str) -> Path | None:
     try:
         folder = Path(name).expanduser()
         return folder if folder.is_dir() else None

@@ -25,6 +25,8 @@ from caplens.text.subwords import Subwords
 DEFAULT = "caplens-mini"
 IMAGE, TEXT, VOCABULARY, SETTINGS = FILES = "image.onnx", "text.onnx", "vocabulary.tsv", "model.json"
 LAYOUT = Layout(tuple((name,) for name in FILES))
+_VERSION = 1
+"""Changes when the same files give other vectors: another normalisation of texts, another way to resize."""
 _STRANGE = 0.3
 """A text with more letters than this that the vocabulary lacks is in a script that the model has not learned."""
 
@@ -41,7 +43,7 @@ class MiniBackbone(Backbone):
             raise InputError(f"{name} runs on the processor only; leave --device off.")
         self.name, self._folder = name, folder
         self._settings = read_json(folder / SETTINGS)
-        self.fingerprint = fingerprint([folder / file for file in FILES])
+        self.fingerprint = fingerprint([folder / file for file in FILES], "mini", _VERSION)
         try:
             image, text = self._settings["image"], self._settings["text"]
             self._dim, self._max_tokens, size = int(text["dim"]), int(text["max_tokens"]), int(image["size"])
@@ -133,7 +135,7 @@ def flatness(pixels: Any) -> tuple[Any, Any]:
 
     A drawing or a chart is mostly flat and noise is all difference, while light and a lens leave traces all over a photo.
     """
-    grey = np.asarray(pixels, dtype=np.int16).sum(-1)
+    grey = np.asarray(pixels).sum(-1, dtype=np.int16)
     across, down = np.abs(np.diff(grey, axis=2))[:, :-1], np.abs(np.diff(grey, axis=1))[:, :, :-1]
     change = across + down
     return (change == 0).mean((1, 2)), change.mean((1, 2)) / 6

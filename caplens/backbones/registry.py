@@ -2,9 +2,9 @@
 
 import re
 from importlib import import_module
-from pathlib import Path
 
 from caplens.backbones.base import Backbone
+from caplens.backbones.hub import folder_of
 from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import DTYPES, Setting
@@ -24,7 +24,7 @@ _TWO_MODELS = ("mclip", "st")
 
 def is_mini(name: str) -> bool:
     """Whether this is the model inside the package, or the folder of one like it."""
-    return name == DEFAULT or (bool(name) and ":" not in name and Path(name).expanduser().is_dir())
+    return name == DEFAULT or (bool(name) and ":" not in name and folder_of(name) is not None)
 
 
 def load_backbone(

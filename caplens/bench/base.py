@@ -98,6 +98,7 @@ class BenchResults:
 
     benchmark: str
     protocol: str
+    lang: str
     source: str
     results: dict[str, dict[str, Estimate]]
     contrasts: list[Contrast]
@@ -113,6 +114,7 @@ class BenchResults:
             "caplens": __version__,
             "benchmark": self.benchmark,
             "protocol": self.protocol,
+            "lang": self.lang,
             "unit": f"x{UNIT}",
             "results": {
                 metric: {name: json_object(estimate) for name, estimate in found.items()}
@@ -175,6 +177,7 @@ def evaluate(
     return BenchResults(
         benchmark=benchmark.name,
         protocol=protocol,
+        lang=base_language(lang),
         source=benchmark.published.source,
         results=results,
         contrasts=contrasts,

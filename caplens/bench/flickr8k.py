@@ -25,13 +25,10 @@ def read_captions(folder: Path) -> Captions:
 
 
 def read_translations(folder: Path, lang: str) -> Captions:
-    """Captions in another language that are numbered as the English ones they translate: `captions/LANG.ORIGIN.tsv`."""
-    found = sorted((folder / "captions").glob(f"{lang}.*tsv*"))
-    if not found:
-        raise InputError(
-            f"{folder / 'captions'}: there are no captions in {lang!r} ({lang}.tsv or {lang}.mt.tsv, packed or not)."
-        )
-    return _read(found[0])
+    """Captions in another language that are numbered as the English ones they translate."""
+    names = [f"captions/{lang}.mt.tsv", f"captions/{lang}.human.tsv"]
+    what = f"the translation of the captions into {lang!r}"
+    return _read(find_file(folder, names, what, "Its lines are numbered as the English ones."))
 
 
 def translated(samples: list[Sample], human: list[float], folder: Path, lang: str) -> Judgements:
@@ -49,6 +46,8 @@ def translated(samples: list[Sample], human: list[float], folder: Path, lang: st
         references = tuple(reference for key, reference in captions.get(photo, {}).items() if key in wanted)
         if text is not None:
             kept.append((replace(sample, caption=text, references=references, lang=lang), value))
+    if not kept:
+        raise InputError(f"{folder / 'captions'}: the translations into {lang!r} have none of the captions that were judged.")
     missing = len(samples) - len(kept)
     warnings = [f"{missing:,} judgements are about captions without a translation and are left out."] if missing else []
     return Judgements([sample for sample, _ in kept], np.array([value for _, value in kept]), warnings)
@@ -59,7 +58,7 @@ def _read(path: Path) -> Captions:
     if path.name.startswith("Flickr8k.token"):
         rows = [[*split_caption_id(name, place), caption] for place, (name, caption) in read_fields(path, 2)]
     else:
-        rows = [fields for _, fields in read_fields(path, 3)]
+        rows = [fields for _, fields in read_fields(path, 3, tabs_in_last=True)]
     for photo, number, caption in rows:
         captions.setdefault(photo, {})[number] = caption
     return captions

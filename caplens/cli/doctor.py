@@ -32,6 +32,7 @@ _EXTRAS = {
     "hf": {"torch": "torch", "transformers": "transformers", "safetensors": "safetensors", "sentencepiece": "sentencepiece"},
     "openclip": {"open_clip": "open_clip_torch"},
     "st": {"sentence_transformers": "sentence-transformers"},
+    "train": {"torch": "torch", "sentencepiece": "sentencepiece", "onnx": "onnx"},
 }
 _FOR = {
     "parquet": "Parquet files",
@@ -41,6 +42,7 @@ _FOR = {
     "hf": "models hf: and mclip:",
     "openclip": "models openclip:",
     "st": "models st:",
+    "train": "training",
 }
 
 EXAMPLES = """

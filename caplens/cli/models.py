@@ -9,20 +9,22 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from caplens.backbones.mini import DEFAULT
-from caplens.cli.output import say, warn
+from caplens.cli.output import warn
 from caplens.data.languages import base_language
 from caplens.embed import Engine, open_engine
 from caplens.embed.engine import LongTexts
 from caplens.errors import InputError
 from caplens.metrics.embedding import Prompt
 from caplens.metrics.registry import looks_at_images
+from caplens.progress import note
 
 _PANEL = "Scores that look at the image"
 _LANGUAGE = re.compile(r"([\w-]*)=")
 _LARGEST_BATCH = 65_536
 _ABOUT_MINI = (
-    "caplens: scoring with caplens-mini, a small model for everyday photos and 12 languages. For scores to publish name a large"
-    " model, e.g. --model openclip:hf-hub:laion/CLIP-ViT-H-14-frozen-xlm-roberta-large-laion5B-s13B-b90k ('caplens list models')."
+    "caplens: scoring with caplens-mini, a small model for everyday photos and 12 languages, for research only. For scores to"
+    " publish name a large model, e.g. --model openclip:hf-hub:laion/CLIP-ViT-H-14-frozen-xlm-roberta-large-laion5B-s13B-b90k"
+    " ('caplens list models')."
 )
 
 
@@ -75,7 +77,7 @@ def _models(
                 warn(["--images is for scores that look at the image; none of these does, and it is not used."])
             return None
         if model is None:
-            say(_ABOUT_MINI)
+            note(_ABOUT_MINI)
         return open_engine(
             model or DEFAULT,
             store=store,

@@ -40,6 +40,7 @@ _SUFFIXES = {
 }
 
 
+_IF_ANY = ("error", "doubt")
 _SHORT = 24
 """Cells up to this long are never broken into lines."""
 
@@ -134,8 +135,8 @@ def warn(messages: Sequence[str]) -> None:
 
 
 def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:
-    """NaN is not JSON, and a row without an error needs no word of it."""
-    return {key: None if value != value else value for key, value in row.items() if not (key == "error" and value is None)}
+    """NaN is not JSON, and a row without an error or doubt needs no word of it."""
+    return {key: None if value != value else value for key, value in row.items() if value is not None or key not in _IF_ANY}
 
 
 def rich_table(table: Table) -> rich.table.Table:

@@ -32,7 +32,7 @@ class _Both(Collector):
 
 
 class ClipCider(Metric):
-    """The mean of CLIPScore (w = 2.5) and CIDEr-D (0 to 10)."""
+    """The mean of CLIPScore and CIDEr-D (0 to 10)."""
 
     name = "clip+cider"
     requires = frozenset({"caption", "image", "references"})

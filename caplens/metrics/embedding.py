@@ -122,7 +122,7 @@ class CosineCollector(Collector):
         self.truncated |= {chosen[index][0]: self._language(chosen[index][1]) for index in np.flatnonzero(cut).tolist()}
         for (row, sample), strange in zip(chosen, images.marked[seen].tolist(), strict=True):
             about_text = self.engine.backbone.doubt(sample.caption or "", sample.lang or self._lang)
-            about_image = f"its image is unlike the photos that {self.engine.backbone.name} was trained on" if strange else None
+            about_image = f"{self.engine.backbone.name} was not trained on such images" if strange else None
             if about_text or about_image:
                 self.doubts[row] = " and ".join(reason for reason in (about_text, about_image) if reason)
 
@@ -147,7 +147,7 @@ class CosineCollector(Collector):
 
     def warnings(self) -> list[str]:
         counted = Counter(self.doubts.values()).most_common()
-        doubtful = [f"{count} captions: {reason}; do not trust their scores." for reason, count in counted]
+        doubtful = [f"do not trust the scores of {count} of the captions: {reason}." for reason, count in counted]
         return doubtful + self._lengths()
 
     def _lengths(self) -> list[str]:

@@ -28,16 +28,19 @@ METRICS = {
     "cider-original": Entry("cider", "CiderOriginal", "references", "CIDEr by the paper's equations, without clipping (0 to 10)"),
     "length": Entry("length", "Length", "caption", "tokens in the caption: the baseline any score should beat"),
     "clipscore": Entry(
-        "clipscore", "ClipScore", "image, model", "CLIPScore: 2.5 times the cosine of caption and image (0 to 2.5)"
+        "clipscore",
+        "ClipScore",
+        "image, model",
+        "CLIPScore: w times the cosine of caption and image (w is 2.5; 1 with caplens-mini)",
     ),
     "refclipscore": Entry(
         "clipscore", "RefClipScore", "image, references, model", "the harmonic mean of CLIPScore and the best reference's cosine"
     ),
-    "pacs": Entry("pacs", "PacS", "image, PAC-S checkpoint", "PAC-S: 2 times the cosine of caption and image (0 to 2)"),
+    "pacs": Entry("pacs", "PacS", "image, PAC-S checkpoint", "PAC-S: w times the cosine of caption and image (w is 2)"),
     "refpacs": Entry(
         "pacs", "RefPacS", "image, references, PAC-S checkpoint", "the harmonic mean of PAC-S and the best reference's cosine"
     ),
-    "mcs": Entry("mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore without its English prompt (0 to 2.5)"),
+    "mcs": Entry("mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore without its English prompt"),
     "clip+cider": Entry("clip_cider", "ClipCider", "image, references, model", "the mean of CLIPScore and CIDEr-D"),
     "meteor": Entry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
     "spice": Entry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),

@@ -67,7 +67,12 @@ class Results:
             "caplens": __version__,
             "ids": self.ids,
             "metrics": {name: self._metric(name, scores) for name, scores in self.metrics.items()},
-            "counts": {"samples": len(self.ids), "failed": self.failed, "truncated": sum(truncated.values())},
+            "counts": {
+                "samples": len(self.ids),
+                "failed": self.failed,
+                "truncated": sum(truncated.values()),
+                "doubtful": len(doubts),
+            },
             **({"truncated": truncated} if truncated else {}),
             **({"doubts": self._by_label(doubts)} if doubts else {}),
             "errors": self.errors,

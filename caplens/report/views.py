@@ -3,6 +3,7 @@
 import math
 
 from caplens.bench import BenchResults, Comparison
+from caplens.data.languages import language_names
 from caplens.metrics import Results
 from caplens.report.tables import Cell, Table
 
@@ -51,12 +52,17 @@ def bench_table(results: BenchResults) -> Table:
             rows.append([name, metric, value, low, high, published, None if published is None else abs(value - published)])
     notes = [
         f"{results.rows:,} data points about {results.images:,} images, times 100; intervals by bootstrap over images.",
-        f"Published: {results.source}; 'within' is how far from it we are.",
+        *(
+            [f"Published: {results.source}; 'within' is how far from it we are."]
+            if any(row[5] is not None for row in rows)
+            else []
+        ),
         "To reproduce:",
         *results.signatures.values(),
     ]
+    lang = "" if results.lang == "en" else f", captions in {language_names()[results.lang]}"
     columns = ["coefficient", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within"]
-    return Table(columns, rows, title=f"{results.benchmark}, protocol {results.protocol}", notes=notes, digits=2)
+    return Table(columns, rows, title=f"{results.benchmark}, protocol {results.protocol}{lang}", notes=notes, digits=2)
 
 
 def contrasts_table(results: BenchResults) -> Table:

@@ -4,9 +4,8 @@ Nothing of the Flickr8k test photos is ever read for training, and nothing of th
 Multi30k describes some of the same photos; captions of one photo are brought together under it.
 """
 
-import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,14 @@ from PIL import Image
 from caplens.bench.files import find_file, read_fields
 from caplens.bench.flickr8k import IMAGE_FOLDERS
 from caplens.data.files import Source
+from caplens.data.languages import base_language
+from caplens.embed.pictures import UnreadableError, decode
 from caplens.errors import InputError
 from caplens.progress import track
 
 Part = Literal["train", "dev", "test"]
 _WHERE = "The layout of the training data is described in docs/mini.md."
 _MULTI30K = ("en", "de", "fr", "cs")
-_SUFFIXES = (".jpg", ".webp", ".png")
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,10 @@ def read_groups(data: Path, part: Part, *, all_photos: bool = False) -> list[Gro
                 groups[by_number[number]].append((lang, caption))
             elif number not in left_out:
                 text_only.setdefault(number, []).append((lang, caption))
-    return [Group(_unique(found), photo) for photo, found in groups.items()] + [
-        Group(_unique(found)) for found in text_only.values()
+    found = [Group(_unique(some), photo) for photo, some in groups.items()] + [
+        Group(_unique(some)) for some in text_only.values()
     ]
+    return [group for group in found if group.captions]
 
 
 def _read_names(flickr: Path, split: str) -> set[str]:
@@ -78,7 +79,7 @@ def _read_captions(flickr: Path) -> dict[str, list[tuple[str, str]]]:
     if not paths:
         raise InputError(f"{flickr / 'captions'}: there are no captions (LANG.ORIGIN.tsv). {_WHERE}")
     for path in track(paths, "reading captions", len(paths)):
-        lang = path.name.split(".")[0]
+        lang = base_language(path.name.split(".")[0])
         for _, (photo, _, caption) in read_fields(path, 3, tabs_in_last=True):
             found.setdefault(photo, []).append((lang, caption))
     return found
@@ -95,35 +96,43 @@ def _unique(captions: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def read_photos(data: Path, names: Sequence[str], size: int) -> NDArray[np.uint8]:
-    """Photos squashed to `size` x `size`: (n, 3, size, size). They lie in a folder or in images.zip."""
-    folder = next((data / "flickr8k" / name for name in IMAGE_FOLDERS if (data / "flickr8k" / name).is_dir()), None)
-    archive = data / "flickr8k" / "images.zip"
-    if folder is None and not archive.is_file():
-        raise InputError(f"{data / 'flickr8k'}: there are no photos ({' or '.join(IMAGE_FOLDERS)} or images.zip). {_WHERE}")
-    packed = None if folder is not None else zipfile.ZipFile(archive)
+    """Photos squashed to `size` x `size`: (n, 3, size, size). They lie in a folder or in images.zip, with any suffix."""
+    flickr = data / "flickr8k"
+    folder = next((flickr / name for name in IMAGE_FOLDERS if (flickr / name).is_dir()), flickr / "images.zip")
     made = np.empty((len(names), 3, size, size), dtype=np.uint8)
-    inside = {} if packed is None else {Path(name).stem: name for name in packed.namelist()}
-
-    def stored(photo: str) -> bytes:
-        stem = Path(photo).stem
-        if packed is not None:
-            if stem not in inside:
-                raise InputError(f"{archive}: the photo {photo} is not in it.")
-            return packed.read(inside[stem])
-        assert folder is not None
-        path = next((folder / f"{stem}{suffix}" for suffix in _SUFFIXES if (folder / f"{stem}{suffix}").is_file()), None)
-        if path is None:
-            raise InputError(f"{folder}: the photo {photo} is not there.")
-        return path.read_bytes()
 
     def put(place: int, content: bytes) -> None:
-        with Image.open(io.BytesIO(content)) as opened:
-            made[place] = np.asarray(opened.convert("RGB").resize((size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
+        try:
+            seen = decode(content, f"the photo {names[place]} in {folder}")
+        except UnreadableError as error:
+            raise InputError(f"{error}. Get it again.") from None
+        made[place] = np.asarray(seen.resize((size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
 
     with ThreadPoolExecutor() as pool:
-        waiting = [
-            pool.submit(put, place, stored(photo)) for place, photo in enumerate(track(names, "reading photos", len(names)))
-        ]
-        for done in waiting:
+        contents = _contents(folder, track(names, "reading photos", len(names)))
+        for done in [pool.submit(put, place, content) for place, content in enumerate(contents)]:
             done.result()
     return made
+
+
+def _contents(place: Path, names: Iterable[str]) -> Iterator[bytes]:
+    """What the files of these names hold, whatever their suffix, in a folder or in an archive."""
+    if not place.exists():
+        raise InputError(f"{place.parent}: there are no photos ({' or '.join(IMAGE_FOLDERS)} or images.zip). {_WHERE}")
+    try:
+        if place.is_dir():
+            inside = {path.stem: path for path in place.iterdir()}
+            yield from (inside[_known(name, inside, place)].read_bytes() for name in names)
+        else:
+            with zipfile.ZipFile(place) as archive:
+                packed = {Path(name).stem: name for name in archive.namelist()}
+                yield from (archive.read(packed[_known(name, packed, place)]) for name in names)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"{place}: the photos cannot be read ({error}). Get them again.") from None
+
+
+def _known(name: str, inside: Mapping[str, object], place: Path) -> str:
+    """The name without its suffix, if it is there."""
+    if Path(name).stem not in inside:
+        raise InputError(f"{place}: the photo {name} is not there.")
+    return Path(name).stem

@@ -4,7 +4,6 @@ Only storage is in 8 bits: every row of a weight has its own scale, and onnxrunt
 loads the file. The names inside are those of the networks' own parameters.
 """
 
-import hashlib
 import json
 import tempfile
 import warnings
@@ -51,8 +50,7 @@ class _TextGraph(nn.Module):
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         tokens = self.tower.tokens(ids)
-        present = (ids != 0).to(torch.float32)[:, :, None]
-        return (tokens * present).sum(1) / present.sum(1), tokens
+        return self.tower.pooled(tokens, ids), tokens
 
 
 def save_model(folder: Path, image: ImageTower, text: TextTower, subwords: Subwords, about: Mapping[str, Any]) -> None:
@@ -74,7 +72,6 @@ def save_model(folder: Path, image: ImageTower, text: TextTower, subwords: Subwo
         **about,
         "image": {**vars(image.shape), "stages": [list(stage) for stage in image.shape.stages]},
         "text": vars(text.shape),
-        "files": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (IMAGE, TEXT, VOCABULARY)},
     }
     with replacing(folder / SETTINGS) as temporary:
         temporary.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

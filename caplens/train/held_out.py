@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from caplens.data.sample import Sample
+from caplens.errors import InputError
 from caplens.metrics.registry import get_metric
 from caplens.stats import get_coefficient
 from caplens.text.tokenizer import get_tokenizer
@@ -61,6 +62,8 @@ def recalls(groups: Sequence[Group], images: Vectors, encode: Encode) -> dict[st
 def rate(groups: Sequence[Group], seed: int = 0) -> Rated:
     """Pairs of photos and captions of other photos, near and far, as CIDEr sees them."""
     english = [[caption for lang, caption in group.captions if lang == "en"] for group in groups]
+    if not all(english):
+        raise InputError("every photo needs an English caption to be rated by CIDEr.")
     tokenizer = get_tokenizer("unicode", "en")
     words: dict[str, int] = {}
     entries = [

@@ -30,7 +30,6 @@ class Schedule:
     """`rate` is reached after `warmup` of the steps and falls to zero as a cosine; `average` is the weight of the past."""
 
     steps: int
-    batch: int
     rate: float
     decay: float
     warmup: float = 0.05
@@ -83,7 +82,7 @@ def fit(
     times: float = 1.0,
 ) -> dict[str, nn.Module]:
     """Train `networks` on `loss_at(step, chance)`; gives back their averages. Those in `faster` learn at `times` the rate."""
-    checkpoint, kind = place.folder / f"{name}.checkpoint.pt", place.device.partition(":")[0]
+    checkpoint, kind = checkpoint_of(place.folder, name), place.device.partition(":")[0]
     for network in networks.values():
         network.train()
     optimizer = torch.optim.AdamW(_groups(networks, schedule, faster, times), fused=kind == "cuda")
@@ -106,15 +105,20 @@ def fit(
         nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
         optimizer.step()
         average.follow(step)
-        if (step + 1) % _REPORTED_EVERY == 0:
+        due = time.monotonic() - saved > _SAVED_EVERY
+        if due or step + 1 == schedule.steps or (step + 1) % _REPORTED_EVERY == 0:
             if not math.isfinite(loss.item()):
-                raise CaplensError(f"{name}: the loss is no number at step {step}; try a smaller rate.")
+                raise CaplensError(f"{name}: the loss is no number at step {step + 1}; try a smaller rate.")
             note(f"{name}: step {step + 1} of {schedule.steps}, loss {loss.item():.4f}, {time.monotonic() - began:.0f} s.")
-        if time.monotonic() - saved > _SAVED_EVERY:
+        if due:
             _save(checkpoint, step + 1, networks, optimizer, average)
             saved = time.monotonic()
-    checkpoint.unlink(missing_ok=True)
     return average.networks
+
+
+def checkpoint_of(folder: Path, stage: str) -> Path:
+    """Where a stage that is not finished is kept."""
+    return folder / f"{stage}.checkpoint.pt"
 
 
 def _groups(networks: Mapping[str, nn.Module], schedule: Schedule, faster: Sequence[str], times: float) -> list[dict[str, Any]]:

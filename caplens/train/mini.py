@@ -10,6 +10,7 @@
 Every stage leaves a file behind, and a run that finds it goes on with the next.
 """
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
@@ -26,12 +28,12 @@ from torch.nn import functional as F
 from caplens.backbones.mini import flatness
 from caplens.backbones.network import choose_device
 from caplens.data.files import replacing
-from caplens.errors import InputError
+from caplens.errors import InputError, reason
 from caplens.progress import note
 from caplens.text.subwords import Subwords
 from caplens.train.collection import Group, read_groups, read_photos
 from caplens.train.export import save_model
-from caplens.train.loop import Place, Schedule, batches, fit, shuffled
+from caplens.train.loop import Place, Schedule, batches, checkpoint_of, fit, shuffled
 from caplens.train.losses import contrastive, distance, shared_targets, unlike
 from caplens.train.networks import ImageShape, ImageTower, Teacher, TextShape, TextTower
 from caplens.train.views import Views, mixed
@@ -44,7 +46,6 @@ WEIGHT = 1.0
 _USUAL = 0.999
 """The share of training photos that count as such."""
 _ENCODED_AT_ONCE = 2048
-_SEEN_AT_ONCE = 256
 
 
 def read_config(path: Path | None = None, changes: Sequence[str] = (), *, small: bool = False) -> Config:
@@ -55,18 +56,28 @@ def read_config(path: Path | None = None, changes: Sequence[str] = (), *, small:
         config: Config = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
+    if {section: _types(keys) for section, keys in config.items()} != {section: _types(keys) for section, keys in known.items()}:
+        raise InputError(f"{path}: a recipe has exactly the sections and keys of mini.toml, with values of the same kinds.")
     for change in changes:
         name, equals, value = change.partition("=")
         section, _, key = name.partition(".")
         if not equals or key not in known.get(section, {}):
             raise InputError(f"--set {change}: give SECTION.KEY=VALUE with a key of the recipe, such as distil.steps=2000.")
         try:
-            config[section][key] = tomllib.loads(f"value = {value}")["value"]
+            given = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             raise InputError(f"--set {change}: {value!r} is no value of TOML.") from None
-    if {section: set(keys) for section, keys in config.items()} != {section: set(keys) for section, keys in known.items()}:
-        raise InputError(f"{path}: a recipe has exactly the sections and keys of mini.toml.")
+        if _types({key: given}) != _types({key: known[section][key]}):
+            raise InputError(f"--set {change}: a value like {known[section][key]!r} is expected.")
+        config[section][key] = given
     return config
+
+
+def _types(section: Any) -> Any:
+    """Keys and the kinds of their values; whole numbers may stand for any."""
+    if not isinstance(section, dict):
+        return None
+    return {key: float if type(value) is int else type(value) for key, value in section.items()}
 
 
 def _shipped(name: str) -> str:
@@ -80,7 +91,7 @@ class Captions:
     ids: Tensor
     """(captions, max_tokens)"""
     table: Tensor
-    """(groups, most captions): rows of `ids`; where there are fewer, row 0."""
+    """(groups, most captions): rows of `ids`; where there are fewer, some come again."""
     chances: Tensor
     """(groups, most captions): 0 where there are fewer."""
 
@@ -101,7 +112,7 @@ def number_captions(groups: Sequence[Group], subwords: Subwords, max_tokens: int
     first = 0
     for row, group in enumerate(groups):
         langs = [lang for lang, _ in group.captions]
-        table[row, : len(langs)] = np.arange(first, first + len(langs))
+        table[row] = first + np.arange(most) % len(langs)
         chances[row, : len(langs)] = [(english if lang == "en" else 1.0) / langs.count(lang) for lang in langs]
         first += len(langs)
     return Captions(ids, torch.from_numpy(table).to(device), torch.from_numpy(chances).to(device))
@@ -126,6 +137,21 @@ class Run:
     seed: int
     device: str
 
+    def begin(self) -> None:
+        """Note in the folder what is trained there, or see that it is the same as before."""
+        about = self.folder / "run.json"
+        mine = json.dumps({"recipe": self.config, "seed": self.seed}, indent=1)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.folder}: this folder cannot be made ({error.strerror}). Choose another for --out.") from None
+        if about.is_file() and about.read_text(encoding="utf-8") != mine:
+            raise InputError(
+                f"{self.folder}: another recipe or seed was begun here. Choose another folder for --out, or empty it."
+            )
+        with replacing(about) as temporary:
+            temporary.write_text(mine, encoding="utf-8")
+
     def stage(self, name: str, network: nn.Module, train: Callable[[], Mapping[str, Tensor]]) -> None:
         """Fill `network` with the weights of a stage: those of a file that is there, or newly trained ones."""
         path = self.folder / f"{name}.safetensors"
@@ -133,7 +159,11 @@ class Run:
             weights = {key: value.detach().float().cpu().contiguous() for key, value in train().items()}
             with replacing(path) as temporary:
                 save_file(weights, temporary)
-        network.load_state_dict({key: value for key, value in load_file(path).items() if key in network.state_dict()})
+        checkpoint_of(self.folder, name).unlink(missing_ok=True)
+        try:
+            network.load_state_dict(load_file(path))
+        except (SafetensorError, RuntimeError) as error:
+            raise InputError(f"{path}: these weights do not fit ({reason(error)}). Remove the file to train them anew.") from None
         network.to(self.device).eval()
 
     def fit(
@@ -152,9 +182,8 @@ class Run:
 
 def train_mini(data: Path, folder: Path, config: Config, seed: int = 0, device: str = "auto") -> Path:
     """Train, or go on training; gives back the folder of the finished model."""
-    folder.mkdir(parents=True, exist_ok=True)
     run = Run(data, folder, config, seed, choose_device(device, torch))
-    torch.manual_seed(seed)
+    run.begin()
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.benchmark = True
     groups = read_groups(data, "train", all_photos=config["data"]["all_photos"])
@@ -168,7 +197,9 @@ def train_mini(data: Path, folder: Path, config: Config, seed: int = 0, device: 
     views = Views(torch.from_numpy(read_photos(data, names, config["data"]["stored"])).to(run.device))
     tower = _distilled_tower(run, views, with_photo)
     tower = _aligned_tower(run, views, known, tower)
-    flat, rough = flatness(read_photos(data, names, config["image"]["size"]).transpose(0, 2, 3, 1))
+    seen = read_photos(data, names, config["image"]["size"]).transpose(0, 2, 3, 1)
+    parts = [flatness(seen[part]) for part in batches(len(seen), _ENCODED_AT_ONCE)]
+    flat, rough = (np.concatenate(some) for some in zip(*parts, strict=True))
     about = {
         "languages": sorted({lang for group in groups for lang, _ in group.captions}),
         "licence": LICENCE,
@@ -207,6 +238,7 @@ def image_shape(config: Config) -> ImageShape:
 
 def _text_tower(run: Run, captions: Captions, with_photo: int, pieces: int) -> TextTower:
     section = run.config["text"]
+    torch.manual_seed(run.seed)
     tower = TextTower(text_shape(run.config, pieces), section["dropout"])
     text_only = len(captions.table) - with_photo
 
@@ -226,7 +258,7 @@ def _text_tower(run: Run, captions: Captions, with_photo: int, pieces: int) -> T
             pairs = [(a, b) for a in range(count) for b in range(a)]
             return torch.stack([contrastive(vectors[a], vectors[b], section["temperature"]) for a, b in pairs]).mean()
 
-        schedule = _schedule(section, section["steps"], section["with_photo"] + section["text_only"])
+        schedule = _schedule(section, section["steps"])
         return run.fit("text", {"text": tower}, loss_at, schedule)["text"].state_dict()
 
     run.stage("text", tower, train)
@@ -265,10 +297,10 @@ class Known:
 def _distilled_tower(run: Run, views: Views, photos: int) -> ImageTower:
     """The image tower, taught by the teacher alone: at first each stage by itself, from what the teacher sees before it."""
     section = run.config["distil"]
+    torch.manual_seed(run.seed)
     tower = ImageTower(image_shape(run.config))
 
     def train() -> Mapping[str, Tensor]:
-        torch.manual_seed(run.seed)
         matching = Matching(run, tower)
         batch = min(section["batch"], photos)
         at = shuffled(photos, batch, run.seed, run.device)
@@ -280,7 +312,7 @@ def _distilled_tower(run: Run, views: Views, photos: int) -> ImageTower:
             wanted = matching.wanted(seen)
             return matching.loss(tower.maps(seen, wanted if step < apart else None), wanted)
 
-        return run.fit("distil", {"tower": tower}, loss_at, _schedule(section, section["steps"], batch))["tower"].state_dict()
+        return run.fit("distil", {"tower": tower}, loss_at, _schedule(section, section["steps"]))["tower"].state_dict()
 
     run.stage("distil", tower, train)
     return tower
@@ -304,7 +336,9 @@ class Matching:
         """Maps place by place, after every stage, and the means of the last, which vectors are made of."""
         shapes = [some.shape[1:] for some in made], [some.shape[1:] for some in wanted]
         if shapes[0] != shapes[1]:
-            raise InputError(f"the image tower's stages give maps of {shapes[0]} where the teacher has {shapes[1]}; change [image].")
+            raise InputError(
+                f"the image tower's stages give maps of {shapes[0]} where the teacher has {shapes[1]}; change [image]."
+            )
         in_places = torch.stack([unlike(mine.float(), yours) for mine, yours in zip(made, wanted, strict=True)]).mean()
         return in_places + unlike(made[-1].float().mean((2, 3)), wanted[-1].mean((2, 3)))
 
@@ -314,7 +348,6 @@ def _aligned_tower(run: Run, views: Views, known: Known, tower: ImageTower) -> I
     section = run.config["align"]
 
     def train() -> Mapping[str, Tensor]:
-        torch.manual_seed(run.seed)
         matching = Matching(run, tower)
         batch = min(section["batch"], known.count)
         at = shuffled(known.count, batch, run.seed, run.device)
@@ -332,8 +365,8 @@ def _aligned_tower(run: Run, views: Views, known: Known, tower: ImageTower) -> I
             still: float = section["matching"]
             return loss + still * matching.loss(maps, matching.wanted(seen)) if still else loss
 
-        parts = {name: part for name, part in tower.named_children()}
-        schedule = _schedule(section, per_epoch * section["epochs"], batch)
+        parts = dict(tower.named_children())
+        schedule = _schedule(section, per_epoch * section["epochs"])
         trained = run.fit("align", parts, loss_at, schedule, ["project"], section["faster"])
         return {f"{name}.{key}": value for name, part in trained.items() for key, value in part.state_dict().items()}
 
@@ -341,13 +374,5 @@ def _aligned_tower(run: Run, views: Views, known: Known, tower: ImageTower) -> I
     return tower
 
 
-def _schedule(section: Mapping[str, Any], steps: int, batch: int) -> Schedule:
-    return Schedule(steps, batch, section["rate"], section["decay"], average=section["average"])
-
-
-@torch.no_grad()
-def encode_photos(network: Callable[[Tensor], Tensor], views: Views, size: int) -> Tensor:
-    """Vectors of whole photos, of length one."""
-    count, device = len(views.photos), views.photos.device
-    rows = [torch.arange(count, device=device)[part] for part in batches(count, _SEEN_AT_ONCE)]
-    return torch.cat([F.normalize(network(views.whole(some, size)).float(), dim=-1) for some in rows])
+def _schedule(section: Mapping[str, Any], steps: int) -> Schedule:
+    return Schedule(steps, section["rate"], section["decay"], average=section["average"])

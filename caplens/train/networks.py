@@ -192,9 +192,12 @@ class TextTower(nn.Module):
         made: Tensor = self.project(self.norm(x))
         return made
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def pooled(self, tokens: Tensor, ids: Tensor) -> Tensor:
         present = (ids != 0).to(torch.float32)[:, :, None]
-        return (self.tokens(ids) * present).sum(1) / present.sum(1).clamp(min=1)
+        return (tokens * present).sum(1) / present.sum(1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.pooled(self.tokens(ids), ids)
 
 
 class Teacher(nn.Module):

@@ -13,10 +13,6 @@ class Views:
     def __init__(self, photos: Tensor) -> None:
         self.photos = photos
 
-    def whole(self, index: Tensor, size: int) -> Tensor:
-        """Photos as they are, in -1…1."""
-        return F.interpolate(_scaled(self.photos[index]), (size, size), mode="bilinear", antialias=True, align_corners=False)
-
     def draw(self, index: Tensor, size: int, smallest: float, colour: float, chance: Generator) -> Tensor:
         """One view of each: at least `smallest` of its area, half of them mirrored, colours changed by up to `colour`."""
         count, device = len(index), self.photos.device

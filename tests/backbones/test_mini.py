@@ -110,7 +110,7 @@ def test_doubts_stand_beside_scores(write):
     results = package.score(write("captions.jsonl", rows), "clipscore", images=EXAMPLES)
     assert results.to_dict()["doubts"] == {"2": "caplens-mini was not trained on Swahili"}
     assert [row["doubt"] for row in results.to_rows()] == [None, "caplens-mini was not trained on Swahili"]
-    assert results.warnings == ["1 captions: caplens-mini was not trained on Swahili; do not trust their scores."]
+    assert results.warnings == ["do not trust the scores of 1 of the captions: caplens-mini was not trained on Swahili."]
     assert "|w:1|" in results["clipscore"].signature
     assert "|prompt:none|" in results["clipscore"].signature
 

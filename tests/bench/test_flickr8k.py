@@ -87,6 +87,31 @@ def test_broken_files_are_told_by_line(tiny, file, text, words):
         get_benchmark("flickr8k-expert").load(tiny, "expanded")
 
 
+def test_translations_take_the_place_of_captions_and_references(tiny, caplens):
+    (tiny / "captions").mkdir()
+    lines = ["x.jpg\t0\tein Hund 0", "x.jpg\t1\tein Hund 1", "y.jpg\t0\teine\tKatze 0", "y.jpg\t1\teine Katze 1"]
+    (tiny / "captions" / "de.mt.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    loaded = get_benchmark("flickr8k-expert").load(tiny, "expanded", "de")
+    # The caption z.jpg#1 has no translation.
+    assert loaded.human.tolist() == [1, 2, 2]
+    assert loaded.samples[0].caption == "eine\tKatze 0"
+    assert loaded.samples[0].references == ("ein Hund 0", "ein Hund 1")
+    assert loaded.samples[0].lang == "de"
+    assert loaded.warnings == ["3 judgements are about captions without a translation and are left out."]
+    # As in English, the photo's own judged caption is no reference.
+    assert get_benchmark("flickr8k-cf").load(tiny, "mean", "de").samples[1].references == ("ein Hund 0",)
+
+    said = caplens("bench", "flickr8k-expert", "--data", tiny, "--lang", "de", "-m", "length", "--resamples", 5)
+    assert "captions in German" in said.out
+    assert "Published" not in said.out
+    assert (
+        "the translation of the captions into 'fr' is missing"
+        in caplens("bench", "flickr8k-cf", "--data", tiny, "--lang", "fr").err
+    )
+    (tiny / "captions" / "tr.mt.tsv").write_text("w.jpg\t0\tbir adam\n", encoding="utf-8")
+    assert "none of the captions that were judged" in caplens("bench", "flickr8k-cf", "--data", tiny, "--lang", "tr").err
+
+
 def test_ratings_of_one_photo_are_resampled_together():
     class Ratings(Benchmark):
         name, protocols, coefficients = "ratings", {"one": ""}, ("pearson",)

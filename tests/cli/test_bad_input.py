@@ -85,7 +85,7 @@ def test_a_caption_that_cannot_be_scored_gets_null_and_a_reason(caplens, write, 
     assert f"1 of 2 captions have no score (2: {reason})" in said.err
     found = json.loads(output.read_text())
     assert found["errors"] == {"2": reason}
-    assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0}
+    assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0, "doubtful": 0}
     assert found["metrics"]["cider"]["values"][1] is None
     assert found["metrics"]["bleu1"]["values"][0] == pytest.approx(1.0)
 

@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("onnx", reason="onnx is not installed")
-
 COLOURS = {
     "red": ((200, 30, 30), "rot", "赤い"),
     "green": ((30, 180, 40), "grün", "緑の"),

@@ -1,6 +1,10 @@
 """Losses, against open_clip and by hand."""
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("onnx", reason="onnx is not installed")
+
 import torch
 from torch.nn import functional as F
 

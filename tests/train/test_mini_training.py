@@ -1,9 +1,14 @@
 """The recipe of caplens-mini at its small setting: it learns, goes on where it was stopped, and ships what it learned."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("onnx", reason="onnx is not installed")
+
 import torch
 from safetensors.torch import load_file
 from torch.nn import functional as F
@@ -89,10 +94,32 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
     assert not list((tmp_path / "stopped").glob("*.checkpoint.pt"))
 
 
-def test_another_recipe_does_not_go_on_from_a_checkpoint(training_data, tmp_path):
-    (tmp_path / "text.checkpoint.pt").write_bytes(b"damaged")
-    with pytest.raises(CaplensError, match=r"checkpoint.pt: this checkpoint does not fit .* Remove it"):
+def test_a_run_that_ended_between_two_stages_goes_on_to_the_same_model(training_data, trained, tmp_path):
+    for name in ("vocabulary.tsv", "text.safetensors"):
+        shutil.copy(trained.parent / name, tmp_path / name)
+    train_mini(training_data, tmp_path, read_config(small=True), seed=1, device="cpu")
+    for name in ("image.onnx", "text.onnx", "model.json"):
+        assert (tmp_path / "model" / name).read_bytes() == (trained / name).read_bytes()
+
+
+def test_another_recipe_or_seed_does_not_go_on_in_the_same_folder(training_data, trained):
+    for config, seed in ((read_config(small=True), 2), (read_config(None, ["text.steps=5"], small=True), 1)):
+        with pytest.raises(InputError, match="another recipe or seed was begun here"):
+            train_mini(training_data, trained.parent, config, seed=seed, device="cpu")
+
+
+@pytest.mark.parametrize("file", ["text.checkpoint.pt", "text.safetensors"])
+def test_damaged_weights_are_told(training_data, tmp_path, file):
+    (tmp_path / file).write_bytes(b"damaged")
+    with pytest.raises(CaplensError, match=rf"{file}: th.* not fit .* Remove "):
         train_mini(training_data, tmp_path, read_config(small=True), device="cpu")
+
+
+def test_a_loss_that_is_no_number_stops_training_and_is_not_kept(training_data, tmp_path, monkeypatch):
+    monkeypatch.setattr("caplens.train.mini.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    with pytest.raises(CaplensError, match="the loss is no number"):
+        train_mini(training_data, tmp_path, read_config(small=True), device="cpu")
+    assert not list(tmp_path.glob("text.*"))
 
 
 def test_nothing_of_test_photos_is_read_for_training(training_data):
@@ -192,11 +219,16 @@ def test_a_recipe_has_every_key(tmp_path):
     (tmp_path / "recipe.toml").write_text("[data]\nstored = 3\n", encoding="utf-8")
     with pytest.raises(InputError, match="exactly the sections and keys"):
         read_config(tmp_path / "recipe.toml")
+    with pytest.raises(InputError, match="exactly the sections and keys"):
+        read_config(tmp_path / "recipe.toml", ["distil.steps=5"])
     with pytest.raises(InputError, match="cannot be read"):
         read_config(tmp_path / "nowhere.toml")
 
 
 def test_missing_data_is_told(tmp_path, training_data):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="this folder cannot be made"):
+        train_mini(training_data, tmp_path / "file", read_config(small=True), device="cpu")
     with pytest.raises(InputError, match="the list of train photos is missing"):
         train_mini(tmp_path, tmp_path / "out", read_config(small=True), device="cpu")
     with pytest.raises(InputError, match=r"the photo nowhere\.jpg is not there"):
