@@ -60,7 +60,8 @@ def xvnli(engine: Engine, data: Path, images: Path) -> None:
     for lang in LANGUAGES:
         path = data / "benchmarks" / "xvnli" / f"{lang}.test.jsonl.gz"
         rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
-        rows = [row for row in rows if row["Flikr30kID"] in photos]
+        # Where annotators did not agree, the label is "-".
+        rows = [row for row in rows if row["Flikr30kID"] in photos and row["gold_label"] in ORDER]
         names = sorted({photos[row["Flikr30kID"]][0] for row in rows})
         places = {name: place for place, name in enumerate(names)}
         cosines = np.einsum(

@@ -1,6 +1,6 @@
 """caplens-mini, the model inside the package, and other models that `caplens train` wrote: onnxruntime runs them.
 
-A model is a folder of four files. Its weights are stored in 8 bits and used in 32.
+A model is a folder of four files. Its weights are stored in 8 and 16 bits and used in 32.
 """
 
 from collections.abc import Sequence

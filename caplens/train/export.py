@@ -1,7 +1,8 @@
-"""Writing both towers as ONNX files with 8-bit weights, and reading such weights back to train further.
+"""Writing both towers as small ONNX files, and reading their weights back to train further.
 
-Only storage is in 8 bits: every row of a weight has its own scale, and onnxruntime makes plain numbers of them once, when it
-loads the file. The names inside are those of the networks' own parameters.
+The text tower is stored in 8 bits, with a scale for every row of a weight; the image tower in 16, because its many layers add up
+small errors. Only storage is: onnxruntime makes plain numbers of them once, when it loads the file. The names inside are those of
+the networks' own parameters.
 """
 
 import json
@@ -24,7 +25,7 @@ from caplens.text.subwords import Subwords
 from caplens.train.networks import ImageShape, ImageTower, TextShape, TextTower
 
 _OPSET = 17
-_BITS, _SCALE = ".int8", ".scale"
+_WHOLE, _SCALE, _HALF = ".int8", ".scale", ".half"
 _SMALLEST = 1024
 """Weights with fewer numbers are kept as they are."""
 
@@ -61,8 +62,8 @@ def save_model(folder: Path, image: ImageTower, text: TextTower, subwords: Subwo
     pixels = torch.zeros(2, size, size, 3, dtype=torch.uint8)
     ids = torch.tensor([[300, 301, Subwords.end], [300, Subwords.end, Subwords.padding]])
     towers = {
-        IMAGE: _onnx(_ImageGraph(image), pixels, {"pixels": {0: "n"}}, ["vectors"]),
-        TEXT: _onnx(_TextGraph(text), ids, {"ids": {0: "n", 1: "length"}}, ["vectors", "tokens"]),
+        IMAGE: _onnx(_ImageGraph(image), pixels, {"pixels": {0: "n"}}, ["vectors"], bits=16),
+        TEXT: _onnx(_TextGraph(text), ids, {"ids": {0: "n", 1: "length"}}, ["vectors", "tokens"], bits=8),
     }
     for name, content in towers.items():
         with replacing(folder / name) as temporary:
@@ -77,7 +78,7 @@ def save_model(folder: Path, image: ImageTower, text: TextTower, subwords: Subwo
         temporary.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _onnx(network: nn.Module, example: Tensor, axes: dict[str, dict[int, str]], outputs: Sequence[str]) -> bytes:
+def _onnx(network: nn.Module, example: Tensor, axes: dict[str, dict[int, str]], outputs: Sequence[str], bits: int) -> bytes:
     onnx = require("onnx", "Writing a model", "train")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.no_grad():
         written = str(Path(folder) / "tower.onnx")
@@ -95,28 +96,29 @@ def _onnx(network: nn.Module, example: Tensor, axes: dict[str, dict[int, str]], 
             dynamo=False,
         )
         model = onnx.load_model(written)
-    _to_8_bits(model.graph, onnx)
+    _pack(model.graph, onnx, bits)
     onnx.checker.check_model(model)
     made: bytes = model.SerializeToString()
     return made
 
 
-def _to_8_bits(graph: Any, onnx: Any) -> None:
-    """Put bytes, their scales and their product in the place of every large weight."""
+def _pack(graph: Any, onnx: Any, bits: int) -> None:
+    """Put a smaller form of every large weight, and how it becomes the weight, in its place."""
+    helper, arrays = onnx.helper, onnx.numpy_helper
     made = []
     for stored in list(graph.initializer):
-        weight = onnx.numpy_helper.to_array(stored)
+        weight, name = arrays.to_array(stored), stored.name
         if weight.ndim < 2 or weight.size < _SMALLEST or weight.dtype != np.float32:
             continue
-        name = stored.name
-        whole, scale = _rounded(weight)
         graph.initializer.remove(stored)
-        graph.initializer.extend(
-            [onnx.numpy_helper.from_array(whole, name + _BITS), onnx.numpy_helper.from_array(scale, name + _SCALE)]
-        )
-        plain = f"{name}.plain"
-        made.append(onnx.helper.make_node("Cast", [name + _BITS], [plain], to=onnx.TensorProto.FLOAT))
-        made.append(onnx.helper.make_node("Mul", [plain, name + _SCALE], [name]))
+        if bits == 16:
+            graph.initializer.append(arrays.from_array(weight.astype(np.float16), name + _HALF))
+            made.append(helper.make_node("Cast", [name + _HALF], [name], to=onnx.TensorProto.FLOAT))
+            continue
+        whole, scale = _rounded(weight)
+        graph.initializer.extend([arrays.from_array(whole, name + _WHOLE), arrays.from_array(scale, name + _SCALE)])
+        made.append(helper.make_node("Cast", [name + _WHOLE], [f"{name}.plain"], to=onnx.TensorProto.FLOAT))
+        made.append(helper.make_node("Mul", [f"{name}.plain", name + _SCALE], [name]))
     for node in reversed(made):
         graph.node.insert(0, node)
 
@@ -146,11 +148,10 @@ def load_model(folder: Path) -> tuple[ImageTower, TextTower, Subwords]:
 def _weights(path: Path) -> dict[str, Tensor]:
     onnx = require("onnx", "Reading a model's weights", "train")
     arrays = {stored.name: onnx.numpy_helper.to_array(stored) for stored in onnx.load_model(path).graph.initializer}
-    plain = {name: value for name, value in arrays.items() if not name.endswith((_BITS, _SCALE))}
-    for name, value in arrays.items():
-        if name.endswith(_BITS):
-            whole = name.removesuffix(_BITS)
-            plain[whole] = value * arrays[whole + _SCALE]
+    plain = {name: value for name, value in arrays.items() if not name.endswith((_WHOLE, _SCALE, _HALF))}
+    plain |= {name.removesuffix(_HALF): value.astype(np.float32) for name, value in arrays.items() if name.endswith(_HALF)}
+    wholes = {name.removesuffix(_WHOLE): value for name, value in arrays.items() if name.endswith(_WHOLE)}
+    plain |= {name: value * arrays[name + _SCALE] for name, value in wholes.items()}
     return {
         name.removeprefix("tower."): torch.from_numpy(np.array(value))
         for name, value in plain.items()

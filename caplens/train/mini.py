@@ -5,7 +5,7 @@
 3. The image tower starts from nothing and learns to see what the teacher, an ImageNet network, sees in the same view. The teacher
    is not shipped.
 4. The image tower learns where photos lie among their captions.
-5. Both towers are written with 8-bit weights.
+5. Both towers are written as small ONNX files.
 
 Every stage leaves a file behind, and a run that finds it goes on with the next.
 """

@@ -8,6 +8,7 @@ import tiny_models
 
 from caplens.backbones import FAMILIES, PRESETS, load_backbone
 from caplens.backbones.hub import HF, OPEN_CLIP, ST, find_model, fingerprint
+from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
 from caplens.errors import CaplensError, InputError
 
@@ -35,7 +36,8 @@ def test_unknown_options_are_explained():
 def test_every_preset_has_a_name_that_is_understood():
     assert len(PRESETS) == len({preset.name for preset in PRESETS})
     assert sum(preset.source == "table 1" for preset in PRESETS) == 18
-    for preset in PRESETS:
+    assert PRESETS[0].name == DEFAULT
+    for preset in PRESETS[1:]:
         ModelName.parse(preset.name, FAMILIES)
         assert int(preset.parameters) > 0
         assert float(preset.download) > 0

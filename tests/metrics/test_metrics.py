@@ -259,7 +259,7 @@ def test_the_json_is_the_contract(write):
     assert found["ids"] == ["1", "2"]
     assert set(found["metrics"]["cider"]) == {"corpus", "values", "signature"}
     assert found["metrics"]["cider"]["values"][1] is None
-    assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0}
+    assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0, "doubtful": 0}
     assert found["errors"] == {"2": "the caption is empty"}
     json.dumps(found, allow_nan=False)
 
