@@ -58,10 +58,11 @@ def training_data(tmp_path_factory):
 
 
 def _teacher(chance) -> dict[str, np.ndarray]:
-    """The layout of the real one, with one block of each kind."""
+    """The layout and the widths of the real one, with one block for each of its sizes."""
     layers = [(8, 3, 3, 2, False), (8, 1, 3, 1, True), (8, 8, 1, 1, False)]
-    layers += [(16, 8, 1, 1, False), (16, 1, 3, 2, True), (12, 16, 1, 1, False)]
-    layers += [(24, 12, 1, 1, False), (24, 1, 3, 2, True), (16, 24, 1, 1, False), (48, 16, 1, 1, False)]
+    for inside, outside in ((8, 24), (24, 32), (32, 96), (96, 160)):
+        layers += [(2 * inside, inside, 1, 1, False), (2 * inside, 1, 3, 2, True), (outside, 2 * inside, 1, 1, False)]
+    layers.append((1280, 160, 1, 1, False))
     made = {}
     for number, (outside, inside, kernel, stride, depthwise) in enumerate(layers):
         made[f"{number:02}.weight"] = chance.integers(-127, 128, (outside, inside, kernel, kernel)).astype(np.int8)

@@ -178,7 +178,12 @@ def test_the_teacher_pads_as_tensorflow_does(training_data):
     )
     wanted = (by_hand + stem.bias[:, None]).clamp(0, 6).view(1, -1, 3, 3)
     assert torch.allclose(teacher._convolved(0, image, True), wanted, atol=1e-4)
-    assert [some.shape for some in teacher(torch.randn(2, 3, 32, 32))] == [(2, 12, 8, 8), (2, 48, 4, 4)]
+    assert [some.shape for some in teacher(torch.randn(2, 3, 32, 32))] == [
+        (2, 24, 8, 8),
+        (2, 32, 4, 4),
+        (2, 96, 2, 2),
+        (2, 1280, 1, 1),
+    ]
 
 
 def test_views_stay_in_range_and_repeat_with_their_seed():
@@ -224,6 +229,11 @@ def test_a_recipe_has_every_key(tmp_path):
         read_config(tmp_path / "recipe.toml", ["distil.steps=5"])
     with pytest.raises(InputError, match="cannot be read"):
         read_config(tmp_path / "nowhere.toml")
+
+
+def test_a_vocabulary_too_small_for_its_letters_is_told(training_data, tmp_path):
+    with pytest.raises(InputError, match="no vocabulary of 270 pieces can be learned"):
+        train_mini(training_data, tmp_path, read_config(None, ["vocabulary.size=270"], small=True), device="cpu")
 
 
 def test_missing_data_is_told(tmp_path, training_data):
