@@ -33,7 +33,7 @@ def mini(
     out: Annotated[Path, typer.Option(help="Where its files go; a run that finds its own files there goes on.")],
     config: Annotated[Path | None, typer.Option(help="Another recipe. \\[default: the one that made caplens-mini]")] = None,
     small: Annotated[
-        bool, typer.Option("--small", help="A recipe of a minute on a processor, to see whether all is well.")
+        bool, typer.Option("--small", help="A recipe of three minutes on two cores, to see whether all is well.")
     ] = False,
     change: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
