@@ -97,8 +97,8 @@ def against_training(backbone: Backbone, run: Path, data: Path, images: Path) ->
     from safetensors.torch import load_file
     from torch.nn import functional as F
 
+    from caplens.train.captions import encode_rows, padded
     from caplens.train.export import load_model
-    from caplens.train.mini import encode_rows, padded
     from caplens.train.networks import ImageTower
 
     folder = Path(backbone._folder)  # type: ignore[attr-defined]

@@ -31,12 +31,12 @@ def read_translations(folder: Path, lang: str) -> Captions:
     return _read(find_file(folder, names, what, "Its lines are numbered as the English ones."))
 
 
-def translated(samples: list[Sample], human: list[float], folder: Path, lang: str) -> Judgements:
+def translated(samples: list[Sample], human: list[float], english: Captions, folder: Path, lang: str) -> Judgements:
     """Judgements of English captions, made about their translations; those whose caption has none are left out.
 
     A sample's id is `photo caption-id number`.
     """
-    english, captions = read_captions(folder), read_translations(folder, lang)
+    captions = read_translations(folder, lang)
     kept: list[tuple[Sample, float]] = []
     for sample, value in zip(samples, human, strict=True):
         photo, caption_id, _ = sample.id.split(" ")

@@ -54,7 +54,7 @@ class Flickr8kCF(Benchmark):
                 samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))
                 human.append(value)
         if lang != "en":
-            return translated(samples, human, data, lang)
+            return translated(samples, human, captions, data, lang)
         return Judgements(samples, np.array(human), count_warning(len(rows), 47830, "rows of workers' judgements"))
 
 

@@ -57,5 +57,5 @@ class Flickr8kExpert(Benchmark):
                 samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))
                 human.append(value)
         if lang != "en":
-            return translated(samples, human, data, lang)
+            return translated(samples, human, captions, data, lang)
         return Judgements(samples, np.array(human), count_warning(len(rows), 5822, "rows of expert ratings"))

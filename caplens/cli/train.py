@@ -46,7 +46,8 @@ def mini(
     """
     for module in _NEEDED:
         require(module, "Training", "train")
-    from caplens.train.mini import read_config, train_mini
+    from caplens.train.mini import train_mini
+    from caplens.train.recipe import read_config
 
     if small and config is not None:
         raise InputError("--small is a recipe of its own; leave --config off.")

@@ -1,7 +1,7 @@
 """The metrics by name."""
 
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from caplens.backbones.mini import DEFAULT
 from caplens.embed import Engine
@@ -48,7 +48,11 @@ METRICS = {
 
 
 def looks_at_images(name: str) -> bool:
-    return name in METRICS and "image" in METRICS[name].needs
+    return name in METRICS and "image" in _class_of(METRICS[name]).requires
+
+
+def _class_of(entry: Entry) -> Any:
+    return getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name)
 
 
 DEFAULT_METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
@@ -67,7 +71,7 @@ def get_metric(
         entry = METRICS[name]
     except KeyError:
         raise InputError(f"unknown metric {name!r}; choose from: {', '.join(METRICS)}.") from None
-    make = getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name)
+    make = _class_of(entry)
     metric: Metric
     if "image" in make.requires:
         if engine is None:

@@ -43,7 +43,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Place:
+class Workplace:
     """Where a stage is trained. With `half`, mostly in bfloat16."""
 
     folder: Path
@@ -58,18 +58,16 @@ class Average:
     def __init__(self, networks: Mapping[str, nn.Module], weight: float) -> None:
         self.networks = {name: deepcopy(network).requires_grad_(False).eval() for name, network in networks.items()}
         self._weight = weight
-        self._pairs = [
-            (mine, theirs)
-            for name, network in networks.items()
-            for mine, theirs in zip(self.networks[name].state_dict().values(), network.state_dict().values(), strict=True)
-        ]
+        self._mine, self._theirs = (
+            [value for name in networks for value in some[name].state_dict().values() if value.is_floating_point()]
+            for some in (self.networks, networks)
+        )
 
     @torch.no_grad()
     def follow(self, step: int) -> None:
         # Early on the past is random weights, and counts for less.
         weight = min(self._weight, (1 + step) / (10 + step))
-        numbers = [(mine, theirs) for mine, theirs in self._pairs if mine.is_floating_point()]
-        torch._foreach_lerp_([mine for mine, _ in numbers], [theirs for _, theirs in numbers], 1 - weight)
+        torch._foreach_lerp_(self._mine, self._theirs, 1 - weight)
 
 
 def fit(
@@ -77,12 +75,12 @@ def fit(
     networks: Mapping[str, nn.Module],
     loss_at: Callable[[int, Generator], Tensor],
     schedule: Schedule,
-    place: Place,
+    workplace: Workplace,
     faster: Sequence[str] = (),
     times: float = 1.0,
 ) -> dict[str, nn.Module]:
     """Train `networks` on `loss_at(step, chance)`; gives back their averages. Those in `faster` learn at `times` the rate."""
-    checkpoint, kind = checkpoint_of(place.folder, name), place.device.partition(":")[0]
+    checkpoint, kind = checkpoint_of(workplace.folder, name), workplace.device.partition(":")[0]
     for network in networks.values():
         network.train()
     optimizer = torch.optim.AdamW(_groups(networks, schedule, faster, times), fused=kind == "cuda")
@@ -90,15 +88,15 @@ def fit(
     first = _resume(checkpoint, networks, optimizer, average) if checkpoint.is_file() else 0
     if first:
         note(f"{name}: going on at step {first} of {schedule.steps}.")
-    chance = Generator(place.device)
+    chance = Generator(workplace.device)
     weights = [parameter for network in networks.values() for parameter in network.parameters()]
     saved, began, loss = time.monotonic(), time.monotonic(), torch.tensor(0.0)
     for step in track(range(first, schedule.steps), name, schedule.steps - first):
-        chance.manual_seed(place.seed * 1_000_003 + step)
-        torch.manual_seed(place.seed * 1_000_003 + step)
+        chance.manual_seed(workplace.seed * 1_000_003 + step)
+        torch.manual_seed(workplace.seed * 1_000_003 + step)
         for group in optimizer.param_groups:
             group["lr"] = group["rate"] * schedule.factor(step)
-        with torch.autocast(kind, torch.bfloat16, enabled=place.half):
+        with torch.autocast(kind, torch.bfloat16, enabled=workplace.half):
             loss = loss_at(step, chance)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -11,10 +11,8 @@ Every stage leaves a file behind, and a run that finds it goes on with the next.
 """
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -31,100 +29,22 @@ from caplens.data.files import replacing
 from caplens.errors import InputError, reason
 from caplens.progress import note
 from caplens.text.subwords import Subwords
+from caplens.train.captions import Captions, Known, number_captions
 from caplens.train.collection import Group, read_groups, read_photos
 from caplens.train.export import save_model
-from caplens.train.loop import Place, Schedule, batches, checkpoint_of, fit, shuffled
-from caplens.train.losses import contrastive, distance, shared_targets, unlike
+from caplens.train.loop import Schedule, Workplace, batches, checkpoint_of, fit, shuffled
+from caplens.train.losses import contrastive, unlike
 from caplens.train.networks import ImageShape, ImageTower, Teacher, TextShape, TextTower
+from caplens.train.recipe import Config
 from caplens.train.views import Views, mixed
 from caplens.train.vocabulary import learn_vocabulary
 
-Config = dict[str, dict[str, Any]]
 LICENCE = "research and education only, not commercial (the terms of its training data, Flickr8k and Multi30k)"
 WEIGHT = 1.0
 """CLIPScore's w: cosines of this model reach 0.9, where CLIP's end at about 0.4."""
 _USUAL = 0.999
 """The share of training photos that count as such."""
-_ENCODED_AT_ONCE = 2048
-
-
-def read_config(path: Path | None = None, changes: Sequence[str] = (), *, small: bool = False) -> Config:
-    """The recipe beside this file, the small one, or that of another file; `changes` are like `distil.steps=2000`."""
-    known: Config = tomllib.loads(_shipped("mini.toml"))
-    try:
-        text = _shipped("mini_small.toml" if small else "mini.toml") if path is None else path.read_text(encoding="utf-8")
-        config: Config = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
-    if {section: _types(keys) for section, keys in config.items()} != {section: _types(keys) for section, keys in known.items()}:
-        raise InputError(f"{path}: a recipe has exactly the sections and keys of mini.toml, with values of the same kinds.")
-    for change in changes:
-        name, equals, value = change.partition("=")
-        section, _, key = name.partition(".")
-        if not equals or key not in known.get(section, {}):
-            raise InputError(f"--set {change}: give SECTION.KEY=VALUE with a key of the recipe, such as distil.steps=2000.")
-        try:
-            given = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            raise InputError(f"--set {change}: {value!r} is no value of TOML.") from None
-        if _types({key: given}) != _types({key: known[section][key]}):
-            raise InputError(f"--set {change}: a value like {known[section][key]!r} is expected.")
-        config[section][key] = given
-    return config
-
-
-def _types(section: Any) -> Any:
-    """Keys and the kinds of their values; whole numbers may stand for any."""
-    if not isinstance(section, dict):
-        return None
-    return {key: float if type(value) is int else type(value) for key, value in section.items()}
-
-
-def _shipped(name: str) -> str:
-    return files("caplens.train").joinpath(name).read_text(encoding="utf-8")
-
-
-@dataclass(frozen=True)
-class Captions:
-    """The captions of groups as numbers, and how each group's are drawn."""
-
-    ids: Tensor
-    """(captions, max_tokens)"""
-    table: Tensor
-    """(groups, most captions): rows of `ids`; where there are fewer, some come again."""
-    chances: Tensor
-    """(groups, most captions): 0 where there are fewer."""
-
-    def draw(self, groups: Tensor, count: int, chance: Generator) -> Tensor:
-        """Rows of `count` captions of each group: (groups, count). Languages are drawn first, so that none is heard only because
-        it has many captions."""
-        chances = self.chances[groups]
-        # Efraimidis and Spirakis (2006): the largest u^(1/w) are a draw without replacement. torch.multinomial makes a GPU wait.
-        keys = torch.rand(chances.shape, generator=chance, device=chances.device).log() / chances
-        return self.table[groups].gather(1, keys.topk(count).indices)
-
-
-def number_captions(groups: Sequence[Group], subwords: Subwords, max_tokens: int, english: float, device: str) -> Captions:
-    texts = [caption for group in groups for _, caption in group.captions]
-    ids = torch.from_numpy(padded([subwords.encode(text) for text in texts], subwords, max_tokens)).to(device)
-    most = max(len(group.captions) for group in groups)
-    table, chances = np.zeros((len(groups), most), dtype=np.int64), np.zeros((len(groups), most), dtype=np.float32)
-    first = 0
-    for row, group in enumerate(groups):
-        langs = [lang for lang, _ in group.captions]
-        table[row] = first + np.arange(most) % len(langs)
-        chances[row, : len(langs)] = [(english if lang == "en" else 1.0) / langs.count(lang) for lang in langs]
-        first += len(langs)
-    return Captions(ids, torch.from_numpy(table).to(device), torch.from_numpy(chances).to(device))
-
-
-def padded(texts: Sequence[list[int]], subwords: Subwords, max_tokens: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Numbers with their end markers, in a rectangle."""
-    made = np.full((len(texts), max_tokens), subwords.padding, dtype=np.int32)
-    for row, numbers in enumerate(texts):
-        kept = [*numbers[: max_tokens - 1], subwords.end]
-        made[row, : len(kept)] = kept
-    return made
+_SEEN_AT_ONCE = 2048
 
 
 @dataclass
@@ -175,9 +95,8 @@ class Run:
         faster: Sequence[str] = (),
         times: float = 1.0,
     ) -> dict[str, nn.Module]:
-        half = self.config["data"]["half"]
-        place = Place(self.folder, self.device, self.seed, half)
-        return fit(name, networks, loss_at, schedule, place, faster, times)
+        workplace = Workplace(self.folder, self.device, self.seed, self.config["data"]["half"])
+        return fit(name, networks, loss_at, schedule, workplace, faster, times)
 
 
 def train_mini(data: Path, folder: Path, config: Config, seed: int = 0, device: str = "auto") -> Path:
@@ -191,14 +110,12 @@ def train_mini(data: Path, folder: Path, config: Config, seed: int = 0, device: 
     captions = number_captions(groups, subwords, config["text"]["max_tokens"], config["text"]["english"], run.device)
     with_photo = sum(group.photo is not None for group in groups)
     text = _text_tower(run, captions, with_photo, len(subwords))
-    of_photos = int(captions.table[:with_photo].max()) + 1
-    known = Known(captions, with_photo, encode_rows(text, captions.ids[:of_photos]))
     names = [group.photo for group in groups[:with_photo] if group.photo is not None]
     views = Views(torch.from_numpy(read_photos(data, names, config["data"]["stored"])).to(run.device))
     tower = _distilled_tower(run, views, with_photo)
-    tower = _aligned_tower(run, views, known, tower)
+    tower = _aligned_tower(run, views, lambda: Known(captions, with_photo, text), tower)
     seen = read_photos(data, names, config["image"]["size"]).transpose(0, 2, 3, 1)
-    parts = [flatness(seen[part]) for part in batches(len(seen), _ENCODED_AT_ONCE)]
+    parts = [flatness(seen[part]) for part in batches(len(seen), _SEEN_AT_ONCE)]
     flat, rough = (np.concatenate(some) for some in zip(*parts, strict=True))
     about = {
         "languages": sorted({lang for group in groups for lang, _ in group.captions}),
@@ -265,35 +182,6 @@ def _text_tower(run: Run, captions: Captions, with_photo: int, pieces: int) -> T
     return tower
 
 
-@torch.no_grad()
-def encode_rows(tower: TextTower, ids: Tensor) -> Tensor:
-    """Vectors of texts, of length one."""
-    return torch.cat([F.normalize(tower(ids[part]).float(), dim=-1) for part in batches(len(ids), _ENCODED_AT_ONCE)])
-
-
-class Known:
-    """What the locked text tower says of the photos' captions, and the loss of image vectors against it."""
-
-    def __init__(self, captions: Captions, with_photo: int, vectors: Tensor) -> None:
-        self.captions, self.count, self.vectors = captions, with_photo, vectors
-        weights = captions.chances[:with_photo] / captions.chances[:with_photo].sum(1, keepdim=True)
-        middle = torch.einsum("pc,pcd->pd", weights, vectors[captions.table[:with_photo]])
-        self.centroids = F.normalize(middle, dim=-1)
-        """Each photo's mean caption."""
-
-    def loss(self, images: Tensor, photos: Tensor, section: Mapping[str, Any], chance: Generator) -> Tensor:
-        """Photos against several of their captions, and against their mean caption, which they are also pulled to."""
-        centroids = self.centroids[photos]
-        targets = shared_targets(centroids, section["share"], section["alike"])
-        rows = self.captions.draw(photos, section["per_photo"], chance)
-        to_captions = [
-            contrastive(images, self.vectors[rows[:, place]], section["temperature"], targets) for place in range(rows.shape[1])
-        ]
-        to_centroids = contrastive(images, centroids, section["temperature"], targets)
-        pull: float = section["pull"]
-        return torch.stack(to_captions).mean() + to_centroids + pull * distance(images, centroids)
-
-
 def _distilled_tower(run: Run, views: Views, photos: int) -> ImageTower:
     """The image tower, taught by the teacher alone: at first each stage by itself, from what the teacher sees before it."""
     section = run.config["distil"]
@@ -343,12 +231,12 @@ class Matching:
         return in_places + unlike(made[-1].float().mean((2, 3)), wanted[-1].mean((2, 3)))
 
 
-def _aligned_tower(run: Run, views: Views, known: Known, tower: ImageTower) -> ImageTower:
+def _aligned_tower(run: Run, views: Views, know: Callable[[], Known], tower: ImageTower) -> ImageTower:
     """The image tower, taught where photos lie among their captions; it goes on matching the teacher, so as not to forget."""
     section = run.config["align"]
 
     def train() -> Mapping[str, Tensor]:
-        matching = Matching(run, tower)
+        known, matching = know(), Matching(run, tower)
         batch = min(section["batch"], known.count)
         at = shuffled(known.count, batch, run.seed, run.device)
         per_epoch = max(1, known.count // batch)

@@ -16,11 +16,13 @@ from torch.nn import functional as F
 from caplens.backbones import load_backbone
 from caplens.errors import CaplensError, InputError
 from caplens.train import loop
+from caplens.train.captions import encode_rows, number_captions, padded
 from caplens.train.collection import read_groups, read_photos
 from caplens.train.export import load_model
 from caplens.train.held_out import recalls
-from caplens.train.mini import encode_rows, number_captions, padded, read_config, train_mini
+from caplens.train.mini import train_mini
 from caplens.train.networks import ImageTower, Teacher
+from caplens.train.recipe import read_config
 from caplens.train.views import Views, mixed
 
 

@@ -1,0 +1,1 @@
+"""Training: losses, batches, the loop, and one file for each recipe."""

@@ -1,0 +1,47 @@
+"""Recipes of training, in TOML: the shipped ones beside this file, those of users, and changes for one run."""
+
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from caplens.errors import InputError
+
+Config = dict[str, dict[str, Any]]
+
+
+def read_config(path: Path | None = None, changes: Sequence[str] = (), *, small: bool = False) -> Config:
+    """The recipe beside this file, the small one, or that of another file; `changes` are like `distil.steps=2000`."""
+    known: Config = tomllib.loads(_shipped("mini.toml"))
+    try:
+        text = _shipped("mini_small.toml" if small else "mini.toml") if path is None else path.read_text(encoding="utf-8")
+        config: Config = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
+    if {section: _types(keys) for section, keys in config.items()} != {section: _types(keys) for section, keys in known.items()}:
+        raise InputError(f"{path}: a recipe has exactly the sections and keys of mini.toml, with values of the same kinds.")
+    for change in changes:
+        name, equals, value = change.partition("=")
+        section, _, key = name.partition(".")
+        if not equals or key not in known.get(section, {}):
+            raise InputError(f"--set {change}: give SECTION.KEY=VALUE with a key of the recipe, such as distil.steps=2000.")
+        try:
+            given = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            raise InputError(f"--set {change}: {value!r} is no value of TOML.") from None
+        if _types({key: given}) != _types({key: known[section][key]}):
+            raise InputError(f"--set {change}: a value like {known[section][key]!r} is expected.")
+        config[section][key] = given
+    return config
+
+
+def _types(section: Any) -> Any:
+    """Keys and the kinds of their values; whole numbers may stand for any."""
+    if not isinstance(section, dict):
+        return None
+    return {key: float if type(value) is int else type(value) for key, value in section.items()}
+
+
+def _shipped(name: str) -> str:
+    return files("caplens.train").joinpath(name).read_text(encoding="utf-8")
