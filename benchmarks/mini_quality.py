@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.backbones import Backbone, load_backbone
+from caplens.bench import get_benchmark
 from caplens.data import Sample, with_images
 from caplens.embed import Engine, Text
+from caplens.stats import get_coefficient
 from caplens.train.collection import Group, read_groups
 from caplens.train.held_out import Encode, agreement, rate, recalls
 
@@ -92,7 +94,7 @@ def accuracies(photos: list[dict[str, list[float]]]) -> list[str]:
 
 
 def against_training(backbone: Backbone, run: Path, data: Path, images: Path) -> None:
-    """The lowest and mean shipped against trained, cosine, on the 1,000 test photos and 1,000 of their captions."""
+    """Shipped against trained: cosines on the 1,000 test photos and 1,000 of their captions, and agreement with experts."""
     import torch
     from safetensors.torch import load_file
     from torch.nn import functional as F
@@ -117,16 +119,29 @@ def against_training(backbone: Backbone, run: Path, data: Path, images: Path) ->
         with Image.open(str(sample.image)) as opened, torch.no_grad():
             pixels = torch.from_numpy(np.array(backbone.pixels(opened.convert("RGB")))).permute(2, 0, 1)[None]
             trained.append(F.normalize(network.eval()(pixels.float() / 127.5 - 1), dim=-1).numpy()[0])
-    captions = [caption for group in groups for lang, caption in group.captions][
-        :: max(1, sum(len(g.captions) for g in groups) // 1000)
-    ][:1000]
-    numbers = torch.from_numpy(padded([subwords.encode(caption) for caption in captions], subwords, text.shape.max_tokens))
+
+    def encode_trained(texts: list[str]) -> Vectors:
+        numbers = torch.from_numpy(padded([subwords.encode(caption) for caption in texts], subwords, text.shape.max_tokens))
+        return encode_rows(text.eval(), numbers).numpy()
+
+    captions = [caption for group in groups for _, caption in group.captions]
+    captions = captions[:: max(1, len(captions) // 1000)][:1000]
     for what, first, second in (
         ("photos", shipped, np.array(trained)),
-        ("captions", encoder(engine)(captions), encode_rows(text.eval(), numbers).numpy()),
+        ("captions", encoder(engine)(captions), encode_trained(captions)),
     ):
         cosines = (first * second).sum(1)
         print(f"{len(cosines):,} {what}: shipped against trained, cosine {cosines.min():.5f} at least, {cosines.mean():.5f} mean")
+    places = {group.photo: place for place, group in enumerate(groups)}
+    judged = get_benchmark("flickr8k-expert").load(data / "flickr8k", "expanded")
+    rows = [places[str(sample.image)] for sample in judged.samples]
+    texts = [str(sample.caption) for sample in judged.samples]
+    for what, photos, vectors in (
+        ("shipped", shipped, encoder(engine)(texts)),
+        ("trained", np.array(trained), encode_trained(texts)),
+    ):
+        tau = get_coefficient("tau-c")(np.einsum("nd,nd->n", photos[rows], vectors).astype(np.float64), judged.human)
+        print(f"Flickr8k-Expert, tau-c x100 of cosines, {what}: {100 * tau:.2f}")
 
 
 def main() -> None:

@@ -213,7 +213,8 @@ class Matching:
         teacher = Teacher(run.data / "teacher" / "mobilenet_v2_int8.npz").requires_grad_(False)
         teacher = teacher.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         # Twice as fast on a GPU; elsewhere compiling does not pay.
-        self._teacher: Callable[[Tensor], list[Tensor]] = torch.compile(teacher) if run.device.startswith("cuda") else teacher
+        on_gpu = run.device.startswith("cuda")
+        self._teacher: Callable[[Tensor], list[Tensor]] = torch.compile(teacher, dynamic=False) if on_gpu else teacher
         tower.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @torch.no_grad()

@@ -212,7 +212,7 @@ def test_blended_views_lie_between_two_of_them():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (['distil.steps="9"'], "a value like 2600 is expected"),
+        (['distil.steps="9"'], "a value like 3500 is expected"),
         (["distil.step=1"], "a key of the recipe"),
         (["distil.steps"], "a key of the recipe"),
         (["distil.steps=many"], "no value of TOML"),
