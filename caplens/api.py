@@ -9,7 +9,7 @@ import numpy as np
 
 from caplens.backbones import Backbone
 from caplens.backbones.mini import DEFAULT
-from caplens.bench import BenchResults, Comparison, compare_systems, evaluate, get_benchmark, pair
+from caplens.bench import BENCHMARKS, BenchResults, Comparison, compare_systems, crossmodal3600, evaluate, get_benchmark, pair
 from caplens.data import References, Sample, SampleFile, read_references, with_images
 from caplens.data.files import Place
 from caplens.data.languages import base_language
@@ -27,6 +27,7 @@ Captions = Iterable[Sample | Mapping[str, Any]] | str | PathLike[str]
 GivenReferences = References | Mapping[str, Sequence[str] | str] | str | PathLike[str] | None
 Names = Sequence[str | Metric] | str
 Model = str | Backbone | Engine | None
+Models = Model | Sequence[str | Backbone | Engine]
 
 
 def score(
@@ -98,7 +99,7 @@ def bench(
     metrics: Names | None = None,
     *,
     images: str | PathLike[str] | None = None,
-    model: Model = None,
+    model: Models = None,
     prompt: Prompt | None = None,
     protocol: str | None = None,
     tokenizer: str | None = None,
@@ -108,10 +109,103 @@ def bench(
 ) -> BenchResults:
     """How well metrics agree with the people of a benchmark whose files are in the folder `data`, and images in `images`.
 
-    `lang` takes captions and references in another language, where the data set has translations of them.
+    `lang` takes captions and references in another language, where the data set has them. With several models, scores that look
+    at the image are made with each, and called `clipscore[MODEL]`.
     """
-    chosen = _metrics(metrics, tokenizer, None, None, model, prompt)
+    chosen = _bench_metrics(metrics, tokenizer, model, prompt)
     return evaluate(get_benchmark(name), data, chosen, protocol, resamples, seed, images, lang)
+
+
+def bench_many(
+    names: Sequence[str] | None,
+    data: str | PathLike[str],
+    metrics: Names | None = None,
+    *,
+    images: str | PathLike[str] | None = None,
+    model: Models = None,
+    prompt: Prompt | None = None,
+    protocols: Sequence[str] | None = None,
+    tokenizer: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    langs: Sequence[str] | None = None,
+) -> tuple[list[BenchResults], dict[str, str]]:
+    """Several benchmarks, languages or protocols in one run, which share what is encoded; and why some could not be run.
+
+    Without `names`, every benchmark whose files are in `data` or in its folders; without `langs`, all that a benchmark has. A
+    protocol `all` stands for each that there is. A metric is left out where a benchmark has not what it needs.
+    """
+    chosen = _bench_metrics(metrics, tokenizer, model, prompt)
+    found: list[BenchResults] = []
+    failed: dict[str, str] = {}
+    for name in BENCHMARKS if names is None else names:
+        benchmark = get_benchmark(name)
+        home = benchmark.home(Path(data))
+        if names is None and not benchmark.is_in(home):
+            failed[name] = "its files are not at hand"
+            continue
+        wanted = list(benchmark.protocols) if protocols == ["all"] else protocols or [next(iter(benchmark.protocols))]
+        for lang in langs or benchmark.languages(home):
+            for protocol in wanted:
+                try:
+                    found.append(evaluate(benchmark, home, chosen, protocol, resamples, seed, images, lang, skip=True))
+                except InputError as error:
+                    failed[f"{name} ({lang})"] = str(error)
+    if not found:
+        raise InputError(
+            next((why for why in failed.values() if "not at hand" not in why), f"{data}: there are no files of any benchmark.")
+        )
+    return found, failed
+
+
+def crossmodal(
+    systems: Mapping[str, Captions],
+    data: str | PathLike[str],
+    metrics: Names | None = None,
+    *,
+    images: str | PathLike[str] | None = None,
+    model: Model = None,
+    prompt: Prompt | None = None,
+    tokenizer: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    correction: str = "holm",
+) -> dict[str, Comparison]:
+    """Captions of systems against the references of Crossmodal-3600, whose folder is `data`: a comparison for each language.
+
+    Captions have the image's key as `id`, and a `lang`. Document frequencies are those of each language's own references.
+    """
+    chosen = _metrics(metrics, tokenizer, None, None, model, prompt, images)
+    known = crossmodal3600.references(Path(data))
+    by_language: dict[str, dict[str, list[Sample]]] = {}
+    for name, captions in systems.items():
+        for sample in _samples(captions, known, None, images):
+            if sample.lang is None:
+                raise InputError(f"{name}: the caption {sample.id!r} names no language; give each its 'lang'.")
+            by_language.setdefault(base_language(sample.lang), {}).setdefault(name, []).append(sample)
+    requires = frozenset(need for metric in chosen for need in metric.requires)
+    found: dict[str, Comparison] = {}
+    for lang, mine in sorted(by_language.items()):
+        paired, pairing = pair(mine, requires) if len(mine) > 1 else (mine, None)
+        found[lang] = compare_systems({name: run(some, chosen) for name, some in paired.items()}, resamples, seed, correction)
+        found[lang].warnings += pairing.warnings() if pairing else []
+    return found
+
+
+def _bench_metrics(names: Names | None, tokenizer: str | None, models: Models, prompt: Prompt | None) -> list[Metric]:
+    """The metrics, those that look at images once for each model."""
+    several = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    if len(several) < 2:
+        return _metrics(names, tokenizer, None, None, several[0] if several else None, prompt)
+    made: dict[str, Metric] = {}
+    for model in several:
+        engine = open_engine(model) if isinstance(model, str) else Engine(model) if isinstance(model, Backbone) else model
+        assert engine is not None
+        for metric in _metrics(names, tokenizer, None, None, engine, prompt):
+            if "image" in metric.requires:
+                metric.name = f"{metric.name}[{engine.backbone.name}]"
+            made.setdefault(metric.name, metric)
+    return list(made.values())
 
 
 def _metrics(

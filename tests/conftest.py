@@ -62,6 +62,11 @@ def coco_example() -> Path:
 
 
 @pytest.fixture(scope="session")
+def benchmarks() -> Path:
+    return _data("benchmarks")
+
+
+@pytest.fixture(scope="session")
 def flickr8k() -> Path:
     return _data("flickr8k")
 

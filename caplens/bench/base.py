@@ -1,68 +1,105 @@
-"""What a benchmark of human ratings is, and how a metric is held against it."""
+"""What a benchmark is: human judgements read from a data set's own files under a named protocol, and how scores are held
+against them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from statistics import mean, median
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from caplens.data.languages import base_language
 from caplens.data.reading import with_images
 from caplens.data.sample import Sample
 from caplens.errors import InputError
-from caplens.metrics.base import Metric
-from caplens.metrics.results import json_object
-from caplens.metrics.scoring import run
-from caplens.progress import track
-from caplens.stats import bootstrap, bootstrapped_difference, get_coefficient, holm, interval
+from caplens.stats import bootstrap, get_coefficient
 from caplens.stats.arrays import Floats
-from caplens.version import __version__
 
-UNIT = 100
-"""Coefficients are reported times 100, as papers print them."""
+Rows = NDArray[np.bool_]
+_COLLECTIONS = ("", "benchmarks")
+"""Where a folder of several data sets keeps each of them."""
 
 
 @dataclass(frozen=True)
-class Judgements:
-    """Samples with one human value each; rows that share a group are about the same image."""
+class Loaded:
+    """The captions of a benchmark; those that share a group are about the same image."""
 
     samples: list[Sample]
-    human: Floats
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list, kw_only=True)
 
-    @property
-    def groups(self) -> list[str]:
-        return [sample.group for sample in self.samples]
+
+@dataclass(frozen=True)
+class Judgements(Loaded):
+    """Captions with one human value each."""
+
+    human: Floats
 
 
 class Published(NamedTuple):
-    """What papers report: coefficient -> metric -> value, for one protocol."""
+    """What a paper reports: measure -> metric -> value, for one protocol and language."""
 
     source: str
     protocol: str
     values: dict[str, dict[str, float]]
+    lang: str = "en"
 
 
-class Benchmark(ABC):
-    """Human judgements of captions, read from the data set's own files under a named protocol."""
+class Measured(NamedTuple):
+    """One measure of one metric, between -1 and 1."""
+
+    value: float
+    drawn: Floats
+    """The same on each resample of images."""
+    points: int
+    """Data points that it is about."""
+    ties: float | None = None
+    """The share of comparisons that the metric called even."""
+
+
+L = TypeVar("L", bound=Loaded)
+
+
+class Benchmark(ABC, Generic[L]):
+    """A data set with human judgements. A new one says how its files are read; `Ratings` and `Contest` do the rest."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
     protocols: ClassVar[dict[str, str]]
     """Name -> what it does; the first is the one papers use."""
-    coefficients: ClassVar[tuple[str, ...]]
-    published: ClassVar[Published]
-
+    published: ClassVar[tuple[Published, ...]] = ()
+    folder: ClassVar[str]
+    """The usual name of the data set's folder."""
+    marker: ClassVar[str]
+    """The beginning of the name of the file by which the data set is known."""
     image_folders: ClassVar[tuple[str, ...]] = ("images",)
     """Where the data set keeps its images."""
 
     @abstractmethod
-    def load(self, data: Path, protocol: str, lang: str = "en") -> Judgements:
-        """The judgements, with captions and references in `lang` where the data set has translations of them."""
+    def load(self, data: Path, protocol: str, lang: str = "en") -> L:
+        """What was judged, with captions and references in `lang` where the data set has them."""
+
+    @abstractmethod
+    def judge(self, loaded: L, values: Floats, scored: Rows, resamples: int, seed: int) -> dict[str, Measured]:
+        """How well scores agree with people, by each measure; rows that are not `scored` have no value."""
+
+    in_english: ClassVar[bool] = True
+
+    def languages(self, data: Path) -> list[str]:
+        """The languages that there are captions in."""
+        return ["en"]
+
+    def is_in(self, folder: Path) -> bool:
+        return any(True for _ in folder.glob(f"{self.marker}*"))
+
+    def home(self, data: Path) -> Path:
+        """The data set's folder: `data` itself, or the one inside a folder of several data sets."""
+        if not data.is_dir():
+            raise InputError(f"{data}: there is no such folder; give the folder of the data set with --data.")
+        candidates = [data, *(data / collection / self.folder for collection in _COLLECTIONS)]
+        return next((folder for folder in candidates if self.is_in(folder)), data)
 
     def image_folder(self, data: Path) -> Path:
         found = next((data / name for name in self.image_folders if (data / name).is_dir()), None)
@@ -72,129 +109,43 @@ class Benchmark(ABC):
             )
         return found
 
+    def located(self, samples: Iterable[Sample], images: str | PathLike[str]) -> list[Sample]:
+        """The samples with their images' files."""
+        return list(with_images(samples, images))
 
-class Estimate(NamedTuple):
-    value: float
-    low: float
-    high: float
-    published: float | None
-
-
-class Contrast(NamedTuple):
-    """How far apart two metrics are in a coefficient; `p` is corrected for all the pairs of metrics compared."""
-
-    coefficient: str
-    first: str
-    second: str
-    difference: float
-    low: float
-    high: float
-    p: float
+    def published_for(self, protocol: str, lang: str) -> Published | None:
+        return next((found for found in self.published if (found.protocol, found.lang) == (protocol, lang)), None)
 
 
-@dataclass
-class BenchResults:
-    """How well each metric agrees with people."""
+class Ratings(Benchmark[Judgements]):
+    """People rated captions; a score is correlated with their ratings."""
 
-    benchmark: str
-    protocol: str
-    lang: str
-    source: str
-    results: dict[str, dict[str, Estimate]]
-    contrasts: list[Contrast]
-    signatures: dict[str, str]
-    rows: int
-    images: int
-    failed: int
-    warnings: list[str]
+    coefficients: ClassVar[tuple[str, ...]] = ("tau-c", "tau-b", "spearman", "pearson")
+    """The first is the one papers use."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON of `caplens bench`."""
-        return {
-            "caplens": __version__,
-            "benchmark": self.benchmark,
-            "protocol": self.protocol,
-            "lang": self.lang,
-            "unit": f"x{UNIT}",
-            "results": {
-                metric: {name: json_object(estimate) for name, estimate in found.items()}
-                for metric, found in self.results.items()
-            },
-            "contrasts": [json_object(contrast) for contrast in self.contrasts],
-            "signatures": self.signatures,
-            "published": self.source,
-            "counts": {"rows": self.rows, "images": self.images, "failed": self.failed},
-            "warnings": self.warnings,
-        }
+    def judge(self, loaded: Judgements, values: Floats, scored: Rows, resamples: int, seed: int) -> dict[str, Measured]:
+        human, mine = loaded.human[scored], values[scored]
+        groups = [sample.group for sample, kept in zip(loaded.samples, scored, strict=True) if kept]
+        found = {}
+        for name in self.coefficients:
+            coefficient = get_coefficient(name)
+            found[name] = Measured(
+                coefficient(mine, human), bootstrap(coefficient, mine, human, groups, resamples, seed), len(mine)
+            )
+        return found
 
 
-def evaluate(
-    benchmark: Benchmark,
-    data: str | PathLike[str],
-    metrics: Sequence[Metric],
-    protocol: str | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
-    images: str | PathLike[str] | None = None,
-    lang: str = "en",
-) -> BenchResults:
-    """Score the benchmark's captions and correlate with people, with intervals by bootstrap over images.
-
-    `images` is the folder of the images, where it is not one of those that the data set itself brings; `lang` the language of the
-    captions, which published values are not about unless it is English.
-    """
-    protocol = protocol or next(iter(benchmark.protocols))
-    if protocol not in benchmark.protocols:
-        raise InputError(f"{benchmark.name} has no protocol {protocol!r}; choose from: {', '.join(benchmark.protocols)}.")
-    if not Path(data).is_dir():
-        raise InputError(f"{data}: there is no such folder; give the folder of the data set with --data.")
-    judgements = benchmark.load(Path(data), protocol, base_language(lang))
-    samples: Iterable[Sample] = judgements.samples
-    if any("image" in metric.requires for metric in metrics):
-        samples = with_images(samples, images or benchmark.image_folder(Path(data)))
-    scores = run(track(samples, f"scoring {benchmark.name}", len(judgements.samples)), metrics)
-    scored = ~np.any([np.isnan(found.values) for found in scores.metrics.values()], axis=0)
-    human = judgements.human[scored]
-    warnings = [*judgements.warnings, *scores.warnings]
-    groups = [group for group, kept in zip(judgements.groups, scored, strict=True) if kept]
-
-    results: dict[str, dict[str, Estimate]] = {metric: {} for metric in scores.metrics}
-    contrasts = []
-    for name in benchmark.coefficients:
-        coefficient = get_coefficient(name)
-        comparable = protocol == benchmark.published.protocol and base_language(lang) == "en"
-        published = benchmark.published.values.get(name, {}) if comparable else {}
-        drawn: dict[str, Floats] = {}
-        for metric, found in track(scores.metrics.items(), f"resampling {name}", len(scores.metrics)):
-            values = found.values[scored]
-            drawn[metric] = bootstrap(coefficient, values, human, groups, resamples, seed) * UNIT
-            results[metric][name] = Estimate(coefficient(values, human) * UNIT, *interval(drawn[metric]), published.get(metric))
-        contrasts += _contrasts(name, {metric: of[name].value for metric, of in results.items()}, drawn)
-
-    undefined = [metric for metric, of in results.items() if any(np.isnan(estimate.value) for estimate in of.values())]
-    if undefined:
-        warnings.append(f"no coefficient is defined for {', '.join(undefined)}: its scores, or the ratings, are all the same.")
-    return BenchResults(
-        benchmark=benchmark.name,
-        protocol=protocol,
-        lang=base_language(lang),
-        source=benchmark.published.source,
-        results=results,
-        contrasts=contrasts,
-        signatures={metric: found.signature for metric, found in scores.metrics.items()},
-        rows=int(scored.sum()),
-        images=len(set(groups)),
-        failed=int((~scored).sum()),
-        warnings=warnings,
-    )
+AGGREGATIONS = {
+    "expanded": "each rating is a data point (what papers report)",
+    "mean": "the mean of a caption's ratings",
+    "median": "the median of a caption's ratings",
+}
 
 
-def _contrasts(coefficient: str, values: dict[str, float], drawn: dict[str, Floats]) -> list[Contrast]:
-    """Every two metrics, on the same resamples of images."""
-    pairs = list(combinations(values, 2))
-    found = [bootstrapped_difference(values[a] - values[b], drawn[a] - drawn[b]) for a, b in pairs]
-    corrected = holm([difference.p for difference in found])
-    return [
-        Contrast(coefficient, a, b, difference.value, difference.low, difference.high, float(p))
-        for (a, b), difference, p in zip(pairs, found, corrected, strict=True)
-    ]
+def aggregate(ratings: Sequence[float], protocol: str) -> list[float]:
+    """The data points that a caption's ratings make."""
+    return {"expanded": list(ratings), "mean": [mean(ratings)], "median": [median(ratings)]}[protocol]
+
+
+def count_warning(found: int, published: int, what: str) -> list[str]:
+    return [] if found == published else [f"{found:,} {what} where the published data set has {published:,}."]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.bench.base import Judgements
+from caplens.bench.base import Judgements, Ratings
 from caplens.bench.files import find_file, read_fields
 from caplens.data.files import Place
 from caplens.data.sample import Sample
@@ -15,8 +15,26 @@ WHERE = "They come with the Flickr8k text archive (Flickr8k_text.zip) from the a
 IMAGE_FOLDERS = ("Flicker8k_Dataset", "Flickr8k_Dataset", "images")
 """The authors' archive has the first name."""
 _CAPTIONS = ("Flickr8k.token.txt", "captions/en.tsv")
+_TRANSLATED = ("mt", "human")
+"""Origins of captions that are translations, numbered as what they translate."""
 Captions = dict[str, dict[str, str]]
 """Photo -> number of the caption -> caption."""
+
+
+class FlickrRatings(Ratings):
+    folder = "flickr8k"
+    image_folders = IMAGE_FOLDERS
+
+    def languages(self, data: Path) -> list[str]:
+        """English, and those whose translations have captions of photos that were judged."""
+        judged = {photo for _, (photo, *_) in read_fields(find_file(data, [self.marker], "the file of ratings", WHERE), 5)}
+        named = {path.name.split(".")[0] for path in (data / "captions").glob("*.*.tsv*")} - {"en"}
+        return ["en", *(lang for lang in sorted(named) if _has_translations(data, lang, judged))]
+
+
+def _has_translations(data: Path, lang: str, judged: set[str]) -> bool:
+    paths = [path for origin in _TRANSLATED for path in (data / "captions").glob(f"{lang}.{origin}.tsv*")]
+    return any(not judged.isdisjoint(_read(path)) for path in paths)
 
 
 def read_captions(folder: Path) -> Captions:
@@ -26,7 +44,7 @@ def read_captions(folder: Path) -> Captions:
 
 def read_translations(folder: Path, lang: str) -> Captions:
     """Captions in another language that are numbered as the English ones they translate."""
-    names = [f"captions/{lang}.mt.tsv", f"captions/{lang}.human.tsv"]
+    names = [f"captions/{lang}.{origin}.tsv" for origin in _TRANSLATED]
     what = f"the translation of the captions into {lang!r}"
     return _read(find_file(folder, names, what, "Its lines are numbered as the English ones."))
 
@@ -50,7 +68,7 @@ def translated(samples: list[Sample], human: list[float], english: Captions, fol
         raise InputError(f"{folder / 'captions'}: the translations into {lang!r} have none of the captions that were judged.")
     missing = len(samples) - len(kept)
     warnings = [f"{missing:,} judgements are about captions without a translation and are left out."] if missing else []
-    return Judgements([sample for sample, _ in kept], np.array([value for _, value in kept]), warnings)
+    return Judgements([sample for sample, _ in kept], np.array([value for _, value in kept]), warnings=warnings)
 
 
 def _read(path: Path) -> Captions:
@@ -88,7 +106,3 @@ def references_of(photo: str, captions: Captions, place: Place) -> tuple[str, ..
         raise InputError(
             f"{place}: the photo {photo!r} is not in the file of captions; both must be of the same data set."
         ) from None
-
-
-def count_warning(found: int, published: int, what: str) -> list[str]:
-    return [] if found == published else [f"{found:,} {what} where the published data set has {published:,}."]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.bench.base import Benchmark, Judgements, Published
+from caplens.bench.base import Judgements, Published, count_warning
 from caplens.bench.files import find_file, read_fields
-from caplens.bench.flickr8k import IMAGE_FOLDERS, WHERE, caption_of, count_warning, read_captions, references_of, translated
+from caplens.bench.flickr8k import WHERE, FlickrRatings, caption_of, read_captions, references_of, translated
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 
-class Flickr8kCF(Benchmark):
+class Flickr8kCF(FlickrRatings):
     name = "flickr8k-cf"
     summary = "yes/no judgements of 47,830 pairs of photo and caption"
     protocols = {
@@ -23,17 +23,19 @@ class Flickr8kCF(Benchmark):
         "expanded": "each worker's yes (1) or no (0) is a data point",
         "median": "1 where more said yes than no, 0 where fewer did, else 0.5",
     }
-    image_folders = IMAGE_FOLDERS
-    coefficients = ("tau-b", "tau-c")
-    published = Published(
-        "Sarto et al. 2023 (PAC-S), table 1; CLIP scores there are with ViT-B/32",
-        "mean",
-        {
-            "tau-b": {"bleu1": 17.9, "bleu4": 16.9, "rouge-l": 19.9, "meteor": 22.2, "cider": 24.6, "spice": 24.4}
-            | {"clipscore": 34.4, "refclipscore": 36.4, "pacs": 36.0, "refpacs": 37.6},
-            "tau-c": {"bleu1": 9.3, "bleu4": 8.7, "rouge-l": 10.3, "meteor": 11.5, "cider": 12.7, "spice": 12.0}
-            | {"clipscore": 17.7, "refclipscore": 18.8, "pacs": 18.6, "refpacs": 19.5},
-        },
+    marker = "CrowdFlowerAnnotations.txt"
+    coefficients = ("tau-b", "tau-c", "spearman", "pearson")
+    published = (
+        Published(
+            "Sarto et al. 2023 (PAC-S), table 1; CLIP scores there are with ViT-B/32",
+            "mean",
+            {
+                "tau-b": {"bleu1": 17.9, "bleu4": 16.9, "rouge-l": 19.9, "meteor": 22.2, "cider": 24.6, "spice": 24.4}
+                | {"clipscore": 34.4, "refclipscore": 36.4, "pacs": 36.0, "refpacs": 37.6},
+                "tau-c": {"bleu1": 9.3, "bleu4": 8.7, "rouge-l": 10.3, "meteor": 11.5, "cider": 12.7, "spice": 12.0}
+                | {"clipscore": 17.7, "refclipscore": 18.8, "pacs": 18.6, "refpacs": 19.5},
+            },
+        ),
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> Judgements:
@@ -55,7 +57,7 @@ class Flickr8kCF(Benchmark):
                 human.append(value)
         if lang != "en":
             return translated(samples, human, captions, data, lang)
-        return Judgements(samples, np.array(human), count_warning(len(rows), 47830, "rows of workers' judgements"))
+        return Judgements(samples, np.array(human), warnings=count_warning(len(rows), 47830, "rows of workers' judgements"))
 
 
 def _is_share(text: str) -> bool:

@@ -35,16 +35,23 @@ def _option(*names: str, help: str, **more: Any) -> Any:
 class Models(NamedTuple):
     """What the user chose. The engine is opened inside the command, where progress is shown, if any of its metrics needs one."""
 
-    open: Callable[[Sequence[str]], Engine | None]
+    engines: Callable[[Sequence[str]], list[Engine]]
     chosen: bool
     """Whether a model or a folder of images was named, so that scores which look at the image are wanted."""
     images: Path | None
     prompt: Prompt | None
 
+    def open(self, metrics: Sequence[str]) -> Engine | None:
+        """The one engine of commands that score with one model at a time."""
+        found = self.engines(metrics)
+        if len(found) > 1:
+            raise InputError("one model at a time, please; only 'caplens bench' takes several.")
+        return found[0] if found else None
+
 
 def _models(
     model: Annotated[
-        str | None,
+        list[str] | None,
         _option(
             help="What encodes images and texts: hf:openai/clip-vit-base-patch32, … ('caplens list models')."
             " \\[default: caplens-mini]"
@@ -70,28 +77,31 @@ def _models(
     if no_store and store is not None:
         raise InputError("--store names a place for vectors and --no-store keeps none; choose one.")
 
-    def engine(metrics: Sequence[str]) -> Engine | None:
+    def engines(metrics: Sequence[str]) -> list[Engine]:
         needed = any(looks_at_images(name) for name in metrics)
-        if model is None and not needed:
+        if not model and not needed:
             if images is not None:
                 warn(["--images is for scores that look at the image; none of these does, and it is not used."])
-            return None
-        if model is None:
+            return []
+        if not model:
             note(_ABOUT_MINI)
-        return open_engine(
-            model or DEFAULT,
-            store=store,
-            keep=not no_store,
-            device=device,
-            dtype=dtype,
-            batch_size=batch_size,
-            workers=workers,
-            long=long,
-            offline=offline,
-            trust_remote_code=trust_remote_code,
-        )
+        return [
+            open_engine(
+                name,
+                store=store,
+                keep=not no_store,
+                device=device,
+                dtype=dtype,
+                batch_size=batch_size,
+                workers=workers,
+                long=long,
+                offline=offline,
+                trust_remote_code=trust_remote_code,
+            )
+            for name in dict.fromkeys(model or [DEFAULT])
+        ]
 
-    return Models(engine, model is not None or images is not None, images, _prompt(prompt))
+    return Models(engines, bool(model) or images is not None, images, _prompt(prompt))
 
 
 def with_models(command: Callable[..., None]) -> Callable[..., None]:

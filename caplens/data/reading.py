@@ -93,7 +93,7 @@ def _inspect(path: Path) -> tuple[str, Any]:
         if start[:1] == b"{" and _is_jsonl(start):
             return "jsonl", None
     with Source(path) as source:
-        document = _document(source)
+        document = read_document(source)
     if isinstance(document, list):
         entry = document[0] if document else None
         return "coco-results" if isinstance(entry, dict) and "image_id" in entry else "json", document
@@ -122,7 +122,8 @@ def _is_jsonl(start: bytes) -> bool:
     return bool(rest.strip()) or (isinstance(first, dict) and bool({"id", "image_id", "caption"} & first.keys()))
 
 
-def _document(source: Source) -> Any:
+def read_document(source: Source) -> Any:
+    """A whole JSON document."""
     text = source.text()
     try:
         document = json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, source.path), strict=False)

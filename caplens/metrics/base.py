@@ -101,7 +101,7 @@ def batched(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
 class Metric(ABC):
     """A score of captions. Options are set when it is made; a run collects samples and then computes."""
 
-    name: ClassVar[str]
+    name: str
     requires: ClassVar[frozenset[str]] = frozenset({"caption"})
     """What a sample must have to be scored: caption, references, image."""
 

@@ -1,8 +1,10 @@
 """The tables of each kind of result."""
 
 import math
+from collections.abc import Mapping, Sequence
 
-from caplens.bench import BenchResults, Comparison
+from caplens.bench import BenchResults, Comparison, CrossLanguage
+from caplens.bench.crossmodal3600 import Statistics, published_statistics
 from caplens.data.languages import language_names
 from caplens.metrics import Results
 from caplens.report.tables import Cell, Table
@@ -43,15 +45,15 @@ def samples_table(results: Results) -> Table:
 
 
 def bench_table(results: BenchResults) -> Table:
-    """A row for each coefficient and metric, with what was published beside what was found."""
-    coefficients = list(next(iter(results.results.values())))
+    """A row for each measure and metric, with what was published beside what was found."""
     rows: list[list[Cell]] = []
-    for name in coefficients:
+    for name in results.measures:
         for metric, found in results.results.items():
-            value, low, high, published = found[name]
-            rows.append([name, metric, value, low, high, published, None if published is None else abs(value - published)])
+            value, low, high, published, points, ties = found[name]
+            within = None if published is None else abs(value - published)
+            rows.append([name, metric, value, low, high, published, within, points, ties])
     notes = [
-        f"{results.rows:,} data points about {results.images:,} images, times 100; intervals by bootstrap over images.",
+        f"{results.rows:,} captions of {results.images:,} images, times 100; intervals by bootstrap over images.",
         *(
             [f"Published: {results.source}; 'within' is how far from it we are."]
             if any(row[5] is not None for row in rows)
@@ -60,21 +62,139 @@ def bench_table(results: BenchResults) -> Table:
         "To reproduce:",
         *results.signatures.values(),
     ]
+    columns = ["measure", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within", "points", "ties"]
+    # Accuracies are about comparisons, of which each measure has its own number, and some of which may be ties.
+    kept = [place for place in range(len(columns)) if place < 7 or any(row[8] is not None for row in rows)]
+    chosen = [[row[place] for place in kept] for row in rows]
+    return Table([columns[place] for place in kept], chosen, title=_bench_title(results), notes=notes, digits=2)
+
+
+def _bench_title(results: BenchResults) -> str:
     lang = "" if results.lang == "en" else f", captions in {language_names()[results.lang]}"
-    columns = ["coefficient", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within"]
-    return Table(columns, rows, title=f"{results.benchmark}, protocol {results.protocol}{lang}", notes=notes, digits=2)
+    return f"{results.benchmark}, protocol {results.protocol}{lang}"
 
 
-def contrasts_table(results: BenchResults) -> Table:
-    """Which metrics agree with people better than which, by the benchmark's first coefficient."""
-    name = results.contrasts[0].coefficient
+def significance_table(results: BenchResults) -> Table:
+    """Which metrics agree with people better than which, by the benchmark's first measure: row minus column, and p."""
+    name, metrics = results.measures[0], list(results.results)
+    cells: dict[tuple[str, str], str] = {}
+    for contrast in results.contrasts:
+        if contrast.measure == name:
+            p = shown_p(contrast.p)
+            cells[contrast.first, contrast.second] = f"{contrast.difference:+.2f} ({p})"
+            cells[contrast.second, contrast.first] = f"{-contrast.difference:+.2f} ({p})"
+    rows: list[list[Cell]] = [[row, *("" if row == column else cells[row, column] for column in metrics)] for row in metrics]
+    notes = [f"Row minus column in {name}, and p by paired bootstrap over images, corrected by Holm."]
+    return Table(["metric", *metrics], rows, notes=notes)
+
+
+def benchmarks_table(many: Sequence[BenchResults]) -> Table:
+    """Several benchmarks or languages in one: rows are measures and metrics, by the first measure of each or by all of a few."""
+    rows: list[list[Cell]] = []
+    for results in many:
+        for name in results.measures:
+            for metric, found in results.results.items():
+                value, low, high, published, points, _ = found[name]
+                about = [results.benchmark, results.protocol, results.lang, name, metric]
+                rows.append([*about, value, low, high, published, None if published is None else abs(value - published), points])
+    columns = ["benchmark", "protocol", "lang", "measure", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published"]
+    return Table([*columns, "within", "points"], rows, digits=2)
+
+
+def by_language_table(many: Sequence[BenchResults]) -> Table:
+    """One benchmark in several languages: a column for each, and the mean over them."""
+    rows: list[list[Cell]] = []
+    first = many[0]
+    for name in first.measures:
+        for metric in first.results:
+            values = [results.results[metric][name].value if metric in results.results else math.nan for results in many]
+            rows.append([name, metric, *values, sum(values) / len(values)])
+    return Table(
+        ["measure", "metric", *(results.lang for results in many), "overall"],
+        rows,
+        title=f"{first.benchmark}, protocol {first.protocol}, by language",
+        notes=["Times 100; overall is the mean of the languages."],
+        digits=1,
+    )
+
+
+def by_protocol_table(many: Sequence[BenchResults]) -> Table:
+    """How the ranking of metrics changes with the way ratings are aggregated: value and rank."""
+    name = many[0].measures[0]
+    rows: list[list[Cell]] = []
+    for metric in many[0].results:
+        cells: list[Cell] = []
+        for results in many:
+            values = {other: found[name].value for other, found in results.results.items()}
+            rank = 1 + sum(value > values[metric] for value in values.values())
+            cells.append(f"{values[metric]:.2f} ({rank})")
+        rows.append([metric, *cells])
+    return Table(
+        ["metric", *(results.protocol for results in many)],
+        rows,
+        title=f"{many[0].benchmark}, {name} by protocol",
+        notes=["Times 100, and in brackets the metric's rank among these."],
+    )
+
+
+def cross_language_table(found: CrossLanguage, metric: str) -> Table:
+    """Pearson's correlation between the scores of the same items in two languages."""
+    parts = found.correlations[metric]
     rows: list[list[Cell]] = [
-        [contrast.first, contrast.second, contrast.difference, contrast.low, contrast.high, shown_p(contrast.p)]
-        for contrast in results.contrasts
-        if contrast.coefficient == name
+        [part, lang, *(float(value) for value in line)]
+        for part, matrix in parts.items()
+        for lang, line in zip(found.langs, matrix, strict=True)
     ]
-    columns = ["metric", "minus metric", name, f"{LEVEL} low", f"{LEVEL} high", "p"]
-    return Table(columns, rows, notes=["p by paired bootstrap over images, corrected by Holm."], digits=2)
+    notes = [f"Pearson's correlation between the scores of {found.items:,} items in two languages."]
+    if len(parts) > 1:
+        notes.append("low and high: items whose translations lie below the 25th and above the 75th percentile of quality.")
+    return Table(["items", "lang", *found.langs], rows, title=f"{found.benchmark}, {metric} across languages", notes=notes)
+
+
+def crossmodal_statistics_table(statistics: Sequence[Statistics]) -> Table:
+    """What Crossmodal-3600 holds, with what its paper counts in brackets where that differs."""
+    published = published_statistics()
+    rows: list[list[Cell]] = []
+    for one in statistics:
+        theirs = published.get(one.lang)
+        cells: list[Cell] = [one.lang]
+        for place, value in enumerate(one[1:], 1):
+            shown = f"{value:.1f}" if isinstance(value, float) else f"{value:,}"
+            paper = None if theirs is None else theirs[place]
+            same = paper is None or round(value, 1) == paper
+            cells.append(shown if same else f"{shown} ({paper:,})")
+        rows.append(cells)
+    notes = [
+        f"{sum(one.captions for one in statistics):,} captions. In brackets: table 1 of Thapliyal et al. 2022, where it differs."
+    ]
+    columns = ["lang", "captions", "images with 1", "with 2", "with 3+", "words", "characters"]
+    return Table(columns, rows, title="crossmodal-3600", notes=notes)
+
+
+def crossmodal_table(found: Mapping[str, Comparison]) -> Table:
+    """Rows languages and systems, columns metrics with intervals, and how a system compares with the first."""
+    rows: list[list[Cell]] = []
+    metrics = list(next(iter(found.values())).scores)
+    for lang, comparison in found.items():
+        first = comparison.systems[0]
+        p = {
+            (contrast.second, contrast.metric): contrast.p_corrected
+            for contrast in comparison.contrasts
+            if contrast.first == first
+        }
+        for system in comparison.systems:
+            cells = [_with_interval(*comparison.scores[metric][system]) for metric in metrics]
+            tests = [shown_p(p[system, metric]) if (system, metric) in p else "" for metric in metrics]
+            rows.append([lang, system, comparison.samples, *cells, *tests])
+    several = any(len(comparison.systems) > 1 for comparison in found.values())
+    columns = ["lang", "system", "captions", *metrics, *(f"p, {metric}" for metric in metrics)]
+    kept = len(columns) if several else len(columns) - len(metrics)
+    notes = [
+        f"{LEVEL} intervals by bootstrap over images." + (" p against the first system, corrected by Holm." if several else "")
+    ]
+    signatures = list(dict.fromkeys(text for comparison in found.values() for text in comparison.signatures.values()))
+    notes += ["To reproduce:", *signatures]
+    return Table(columns[:kept], [row[:kept] for row in rows], title="crossmodal-3600, by language", notes=notes)
 
 
 def systems_table(comparison: Comparison) -> Table:

@@ -99,7 +99,7 @@ def test_compare_takes_a_file_for_each_system_or_one_for_all(caplens, write):
 def test_bench_prints_the_published_values_beside_ours(caplens, flickr8k):
     said = caplens("bench", "flickr8k-expert", "--data", flickr8k, "-m", "bleu1", "--resamples", 20, "-f", "json")
     found = json.loads(said.out)
-    assert set(found["results"]["bleu1"]["tau-c"]) == {"value", "low", "high", "published"}
+    assert set(found["results"]["bleu1"]["tau-c"]) == {"value", "low", "high", "published", "points", "ties"}
     assert found["results"]["bleu1"]["tau-c"]["published"] == 32.3
     assert found["protocol"] == "expanded"
     assert "has no protocol 'max'" in caplens("bench", "flickr8k-expert", "--data", flickr8k, "--protocol", "max").err

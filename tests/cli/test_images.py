@@ -175,7 +175,7 @@ def test_a_benchmark_finds_its_photos(caplens, clip_folder, tmp_path):
     )  # fmt: skip
     assert said.status == 0, said.err
     found = json.loads(said.out)
-    assert found["counts"] == {"rows": 18, "images": 6, "failed": 0}
+    assert found["counts"] == {"rows": 18, "images": 6, "failed": 0, "without_image": 0}
     assert found["results"]["clipscore"]["tau-c"]["published"] == 51.2
 
 

@@ -1,0 +1,55 @@
+"""ActivityNet-FOIL: paragraphs about videos, and the same with a wrong thing in at least one sentence (Shi et al. 2022).
+
+Sentences are scored one by one, against the other annotator's sentences about the video; a paragraph's score is their mean.
+"""
+
+from pathlib import Path
+from statistics import fmean
+
+from caplens.bench.base import Published, count_warning
+from caplens.bench.contest import Contest, Contests, Trial
+from caplens.bench.files import find_file, read_json
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+_WHERE = "They come with EMScore (ShiYaya/emscore)."
+
+
+class ActivityNetFoil(Contest):
+    name = "activitynet-foil"
+    summary = "1,900 paragraphs about videos against the same with something wrong"
+    protocols = {"accuracy": "the right paragraph scores higher (what papers report)"}
+    folder, marker = "activitynet-foil", "final_right_video_sentences.json"
+    image_folders = ("videos",)
+    published = (
+        Published(
+            "Sarto et al. 2023 (PAC-S), table 6",
+            "accuracy",
+            {"accuracy": {"bleu1": 60.1, "bleu4": 66.1, "rouge-l": 56.7, "meteor": 72.9, "cider": 77.9}},
+        ),
+    )
+
+    def better(self, scores: list[float]) -> float:
+        return fmean(scores)
+
+    worse = better
+
+    def load(self, data: Path, protocol: str, lang: str = "en") -> Contests:
+        names = ("final_right_video_sentences.json", "final_foil_video_sentences.json", "anet_entities_test_2.json")
+        right, foil, other = (read_json(find_file(data, [name], f"the file {name}", _WHERE)) for name in names)
+        samples: list[Sample] = []
+        trials: list[Trial] = []
+        try:
+            for video, sentences in right["results"].items():
+                references = tuple(other.get(video, {}).get("sentences", ()))
+                sides = []
+                for kind, paragraph in (("right", sentences), ("foil", foil["results"][video])):
+                    sides.append(range(len(samples), len(samples) + len(paragraph)))
+                    samples += [
+                        Sample(f"{video} {kind} {number}", part["sentence"], references, video=video, lang="en")
+                        for number, part in enumerate(paragraph)
+                    ]
+                trials.append(Trial("accuracy", video, ((sides[0], sides[1]),)))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{data}: these are not the files of ActivityNet-FOIL ({error} is missing somewhere).") from None
+        return Contests(samples, trials, warnings=count_warning(len(trials), 1900, "pairs of paragraphs"))
