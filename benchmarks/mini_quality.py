@@ -1,14 +1,10 @@
 """How good caplens-mini is beyond ratings: `python benchmarks/mini_quality.py --data DATA --images PHOTOS`.
 
-How often a caption finds its photo, in every language (on the test photos where they have captions, else on the dev photos); the
-three accuracies of XVNLI on those of its photos that Flickr8k has too; and, with --run, how near the shipped file is to the
-network that was trained. DATA holds flickr8k and benchmarks/xvnli.
+How often a caption finds its photo, in every language (on the test photos where they have captions, else on the dev photos); and,
+with --run, how near the shipped file is to the network that was trained. DATA holds flickr8k.
 """
 
 import argparse
-import gzip
-import json
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +18,6 @@ from caplens.stats import get_coefficient
 from caplens.train.collection import Group, read_groups
 from caplens.train.held_out import Encode, agreement, rate, recalls
 
-LANGUAGES = ("en", "fr", "ar", "es", "ru")
-ORDER = ("contradiction", "neutral", "entailment")
 Vectors = NDArray[np.float32]
 
 
@@ -53,44 +47,6 @@ def retrieval(engine: Engine, data: Path, images: Path) -> None:
             print(f"| {part} ({len(groups):,}) | {lang} | {count:,} | {shares} |")
     agrees = agreement(rate(groups), vectors, encoder(engine))
     print(f"dev photos, tau-b x100 with CIDEr: image {agrees['image']:.1f}, best reference {agrees['references']:.1f}")
-
-
-def xvnli(engine: Engine, data: Path, images: Path) -> None:
-    photos = {group.photo.partition("_")[0]: (group.photo, part) for part in ("train", "dev", "test")
-              for group in read_groups(data, part) if group.photo}  # type: ignore[arg-type]  # fmt: skip
-    print("| language | photos | accuracy 1 | accuracy 2 | accuracy 3 |\n|---|---|---|---|---|")
-    for lang in LANGUAGES:
-        path = data / "benchmarks" / "xvnli" / f"{lang}.test.jsonl.gz"
-        rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
-        # Where annotators did not agree, the label is "-".
-        rows = [row for row in rows if row["Flikr30kID"] in photos and row["gold_label"] in ORDER]
-        names = sorted({photos[row["Flikr30kID"]][0] for row in rows})
-        places = {name: place for place, name in enumerate(names)}
-        cosines = np.einsum(
-            "nd,nd->n",
-            photo_vectors(engine, names, images)[[places[photos[row["Flikr30kID"]][0]] for row in rows]],
-            encoder(engine)([row["sentence2"] for row in rows]),
-        )
-        for parts in (("train", "dev", "test"), ("dev", "test")):
-            by_photo: dict[str, dict[str, list[float]]] = {}
-            for row, cosine in zip(rows, cosines.tolist(), strict=True):
-                if photos[row["Flikr30kID"]][1] in parts:
-                    by_photo.setdefault(row["Flikr30kID"], {label: [] for label in ORDER})[row["gold_label"]].append(cosine)
-            what = "all" if "train" in parts else "not trained on"
-            print(f"| {lang} | {len(by_photo)} ({what}) | " + " | ".join(accuracies(list(by_photo.values()))) + " |")
-
-
-def accuracies(photos: list[dict[str, list[float]]]) -> list[str]:
-    """Pairs of the extreme labels, pairs of any two labels, and triples, that the score puts in order: share and number."""
-    extreme = [a < b for labels in photos for a, b in product(labels[ORDER[0]], labels[ORDER[2]])]
-    pairs = [
-        a < b
-        for labels in photos
-        for low, high in ((0, 1), (0, 2), (1, 2))
-        for a, b in product(labels[ORDER[low]], labels[ORDER[high]])
-    ]
-    triples = [a < b < c for labels in photos for a, b, c in product(*(labels[label] for label in ORDER))]
-    return [f"{100 * np.mean(some):.1f} ({len(some)})" if some else "–" for some in (extreme, pairs, triples)]
 
 
 def against_training(backbone: Backbone, run: Path, data: Path, images: Path) -> None:
@@ -154,7 +110,6 @@ def main() -> None:
     backbone = load_backbone(given.model)
     engine = Engine(backbone)
     retrieval(engine, given.data, given.images)
-    xvnli(engine, given.data, given.images)
     if given.run:
         against_training(backbone, given.run, given.data, given.images)
 

@@ -219,7 +219,11 @@ def _document(found: Sequence[BenchResults], across: Sequence[CrossLanguage], fa
 def _warnings(found: Sequence[BenchResults], failed: dict[str, str]) -> list[str]:
     if len(found) == 1:
         return [*found[0].warnings, *failed.values()]
-    said = [f"{results.benchmark} ({results.lang}): {warning}" for results in found for warning in results.warnings]
+    langs: dict[tuple[str, str], list[str]] = {}
+    for results in found:
+        for warning in results.warnings:
+            langs.setdefault((results.benchmark, warning), []).append(results.lang)
+    said = [f"{benchmark} ({', '.join(dict.fromkeys(some))}): {warning}" for (benchmark, warning), some in langs.items()]
     absent = [name for name, why in failed.items() if "not at hand" in why]
     broken = [f"{name} was not run: {why}" for name, why in failed.items() if name not in absent]
     return [*said, *broken, *([f"the files of {', '.join(absent)} are not at hand."] if absent else [])]

@@ -102,18 +102,32 @@ def benchmarks_table(many: Sequence[BenchResults]) -> Table:
 
 
 def by_language_table(many: Sequence[BenchResults]) -> Table:
-    """One benchmark in several languages: a column for each, and the mean over them."""
+    """One benchmark in several languages: a column for each, with published values in brackets, and the mean over them."""
     rows: list[list[Cell]] = []
     first = many[0]
+    shared = [metric for metric in first.results if all(metric in results.results for results in many)]
+    published = False
     for name in first.measures:
-        for metric in first.results:
-            values = [results.results[metric][name].value if metric in results.results else math.nan for results in many]
-            rows.append([name, metric, *values, sum(values) / len(values)])
+        for metric in shared:
+            estimates = [results.results[metric][name] for results in many]
+            overall = sum(estimate.value for estimate in estimates) / len(estimates)
+            if any(estimate.published is not None for estimate in estimates):
+                published = True
+                shown = [f"{one.value:.1f}" + ("" if one.published is None else f" ({one.published})") for one in estimates]
+                rows.append([name, metric, *shown, f"{overall:.1f}"])
+            else:
+                rows.append([name, metric, *(estimate.value for estimate in estimates), overall])
+    sources = list(dict.fromkeys(results.source for results in many if results.source))
     return Table(
         ["measure", "metric", *(results.lang for results in many), "overall"],
         rows,
         title=f"{first.benchmark}, protocol {first.protocol}, by language",
-        notes=["Times 100; overall is the mean of the languages."],
+        notes=[
+            "Times 100; overall is the mean of the languages.",
+            *([f"In brackets: {'; '.join(sources)}."] if published else []),
+            "To reproduce:",
+            *dict.fromkeys(signature for results in many for signature in results.signatures.values()),
+        ],
         digits=1,
     )
 
