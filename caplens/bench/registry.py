@@ -19,6 +19,7 @@ from caplens.bench.thumb import Thumb
 from caplens.bench.valse import Valse
 from caplens.bench.vatex_eval import VatexEval
 from caplens.bench.vicr import Vicr
+from caplens.bench.winoground import Winoground
 from caplens.bench.xvnli import Xvnli
 from caplens.errors import InputError
 
@@ -26,7 +27,7 @@ BENCHMARKS: dict[str, Benchmark[Any]] = {
     benchmark.name: benchmark
     for benchmark in (
         Flickr8kExpert(), Flickr8kCF(), Composite(), Vicr(), CapEval1k(), MultilingualCapEval1k(), Polaris(), Nebula(), Thumb(),
-        Pascal50S(), Abstract50S(), Foil(), Valse(), SugarCrepe(), Xvnli(), Marvl(), VatexEval(), ActivityNetFoil(),
+        Pascal50S(), Abstract50S(), Foil(), Valse(), SugarCrepe(), Winoground(), Xvnli(), Marvl(), VatexEval(), ActivityNetFoil(),
     )
 }  # fmt: skip
 

@@ -192,6 +192,30 @@ def test_sugarcrepe(tmp_path):
     assert found["mean"].value == pytest.approx(50 / 7)
 
 
+def test_winoground(tmp_path):
+    row = {
+        "id": 0,
+        "image_0": "ex_0_img_0",
+        "image_1": "ex_0_img_1",
+        "caption_0": "a dog bites a man",
+        "caption_1": "a man bites a dog",
+    }
+    (tmp_path / "examples.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    benchmark = get_benchmark("winoground")
+    loaded = benchmark.load(tmp_path, "scores")
+    assert [(sample.image, sample.caption[:5]) for sample in loaded.samples] == [
+        ("ex_0_img_0.png", "a dog"), ("ex_0_img_0.png", "a man"), ("ex_0_img_1.png", "a dog"), ("ex_0_img_1.png", "a man"),
+    ]  # fmt: skip
+    # Each image prefers its own caption (0.9 > 0.5, 0.8 > 0.7), and each caption its image (0.9 > 0.7, 0.8 > 0.5).
+    for scores, expected in (
+        ([0.9, 0.5, 0.7, 0.8], (1, 1, 1)),
+        ([0.6, 0.5, 0.7, 0.8], (1, 0, 0)),
+        ([0.8, 0.9, 0.7, 1.0], (0, 1, 0)),
+    ):
+        found = benchmark.judge(loaded, np.array(scores), np.ones(4, dtype=bool), 5, 0)
+        assert tuple(found[name].value for name in ("text", "image", "group")) == expected
+
+
 def test_xvnli_compares_statements_about_one_photo(tmp_path, caplens):
     def row(label, statement, photo="11"):
         return {
