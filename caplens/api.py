@@ -21,6 +21,7 @@ from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.embedding import Prompt
 from caplens.metrics.registry import looks_at_images
 from caplens.metrics.scoring import run
+from caplens.perturb import Robustness, get_perturbations, measure_robustness
 from caplens.stats import bootstrap_pooled, get_correction, interval
 
 Captions = Iterable[Sample | Mapping[str, Any]] | str | PathLike[str]
@@ -190,6 +191,27 @@ def crossmodal(
         found[lang] = compare_systems({name: run(some, chosen) for name, some in paired.items()}, resamples, seed, correction)
         found[lang].warnings += pairing.warnings() if pairing else []
     return found
+
+
+def robustness(
+    samples: Captions,
+    metrics: Names | None = None,
+    kinds: Sequence[str] = ("all",),
+    *,
+    references: GivenReferences = None,
+    images: str | PathLike[str] | None = None,
+    model: Model = None,
+    prompt: Prompt | None = None,
+    lang: str | None = None,
+    tokenizer: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Robustness:
+    """How much metrics notice that captions were made worse: repetition, removal, masking, jumble, substitution."""
+    wanted = get_perturbations(kinds)
+    chosen = _metrics(metrics, tokenizer, lang, None, model, prompt, images)
+    joined = _samples(samples, _references(references), lang, images)
+    return measure_robustness(joined, chosen, wanted, lang, resamples, seed)
 
 
 def _bench_metrics(names: Names | None, tokenizer: str | None, models: Models, prompt: Prompt | None) -> list[Metric]:

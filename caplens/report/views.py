@@ -7,6 +7,7 @@ from caplens.bench import BenchResults, Comparison, CrossLanguage
 from caplens.bench.crossmodal3600 import Statistics, published_statistics
 from caplens.data.languages import language_names
 from caplens.metrics import Results
+from caplens.perturb import Noticed, Robustness
 from caplens.report.tables import Cell, Table
 
 LEVEL = "95%"
@@ -209,6 +210,32 @@ def crossmodal_table(found: Mapping[str, Comparison]) -> Table:
     signatures = list(dict.fromkeys(text for comparison in found.values() for text in comparison.signatures.values()))
     notes += ["To reproduce:", *signatures]
     return Table(columns[:kept], [row[:kept] for row in rows], title="crossmodal-3600, by language", notes=notes)
+
+
+def robustness_table(results: Robustness) -> Table:
+    """Rows metrics and languages, columns perturbations: the drop in percent, and how often the worse caption scores lower."""
+    kinds = list(dict.fromkeys(one.perturbation for one in results.found))
+    rows: list[list[Cell]] = []
+    by_row: dict[tuple[str, str], dict[str, Noticed]] = {}
+    for one in results.found:
+        by_row.setdefault((one.metric, one.lang), {})[one.perturbation] = one
+    for (metric, lang), found in by_row.items():
+        drops = [f"{found[kind].drop:+.1f}" if kind in found else None for kind in kinds]
+        shares = [f"{found[kind].accuracy:.1f}" if kind in found else None for kind in kinds]
+        rows += [[metric, lang, "drop, %", *drops], [metric, lang, "noticed, %", *shares]]
+    impossible = ", ".join(f"{name} {count}" for name, count in results.impossible.items() if count)
+    notes = [
+        "drop: of the mean score, as in PR-MCS; noticed: of 100 captions, how many score higher than their perturbed form.",
+        *([f"Captions that cannot be perturbed so: {impossible}."] if impossible else []),
+        "To reproduce:",
+        *results.signatures.values(),
+    ]
+    return Table(["metric", "lang", "", *kinds], rows, notes=notes)
+
+
+def robustness_rows(results: Robustness) -> Table:
+    """A row for each metric, language and perturbation, with intervals."""
+    return Table(list(Noticed._fields), [list(one) for one in results.found])
 
 
 def systems_table(comparison: Comparison) -> Table:

@@ -26,6 +26,16 @@ _ELIDING = frozenset({"fr", "it", "ca"})
 _MODIFIER_APOSTROPHE = "\u02bc"
 
 
+def is_spaceless(character: str) -> bool:
+    """Whether the character belongs to a script that is written without spaces."""
+    return _SPACELESS.match(character) is not None
+
+
+def characters(text: str) -> list[str]:
+    """The text in pieces: characters of scripts without spaces, with their marks, and what stands between them."""
+    return _TOKEN.findall(text)
+
+
 class UnicodeTokenizer(Tokenizer):
     name = "unicode"
 

@@ -1,0 +1,21 @@
+"""Removal: words left out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from caplens.perturb.base import Perturbation, some
+from caplens.perturb.words import Word
+
+
+class Removal(Perturbation):
+    name = "removal"
+    summary = "each word is left out with probability 0.4; one stays"
+
+    def change(
+        self, words: list[Word], chance: np.random.Generator, lang: str | None, objects: Sequence[str]
+    ) -> list[Word] | None:
+        if len(words) < 2:
+            return None
+        hit = some(len(words), chance, 1, len(words) - 1)
+        return [word for word, gone in zip(words, hit, strict=True) if not gone]
