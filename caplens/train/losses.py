@@ -4,12 +4,55 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from caplens.errors import InputError
+
 
 def contrastive(first: Tensor, second: Tensor, temperature: float, targets: Tensor | None = None) -> Tensor:
     """InfoNCE in both directions: row i of one belongs to row i of the other, or to several by `targets` (rows sum to 1)."""
     logits = first @ second.T / temperature
     aim = torch.arange(len(logits), device=logits.device) if targets is None else targets
     return (F.cross_entropy(logits, aim) + F.cross_entropy(logits.T, aim)) / 2
+
+
+def pearson(scores: Tensor, ratings: Tensor) -> Tensor:
+    """1 - r of scores and human ratings (multilingual CLIPScore, equation 2)."""
+    x, y = scores - scores.mean(), ratings - ratings.mean()
+    lengths = x.norm() * y.norm()
+    if not float(y.norm()) > 0:
+        raise InputError(
+            "all ratings of a batch are the same, so that a correlation with them is not defined; take larger batches."
+        )
+    return 1 - (x @ y) / lengths.clamp(min=torch.finfo(lengths.dtype).tiny)
+
+
+def positive_augmented(
+    images: Tensor,
+    texts: Tensor,
+    made_images: Tensor,
+    made_texts: Tensor,
+    temperature: float,
+    for_images: float,
+    for_texts: float,
+) -> Tensor:
+    """L(V, T) + a L(V', T) + b L(V, T') with generated images V' and texts T' as further positives (PAC-S, equations 2 and 3)."""
+    return (
+        contrastive(images, texts, temperature)
+        + for_images * contrastive(made_images, texts, temperature)
+        + for_texts * contrastive(images, made_texts, temperature)
+    )
+
+
+def perturbation_aware(
+    images: Tensor, texts: Tensor, worse: Tensor, weights: tuple[float, float, float], margin: float
+) -> Tensor:
+    """Captions near their images, perturbed ones far from images and from the captions they were (PR-MCS, equations 1 to 3).
+
+    L1 = 1 - cos(V, T(o)), L2 = max(m, cos(V, T(p))), L3 = max(m, cos(T(o), T(p)))
+    """
+    near = distance(images, texts)
+    from_image = (images * worse).sum(-1).clamp(min=margin).mean()
+    from_text = (texts * worse).sum(-1).clamp(min=margin).mean()
+    return weights[0] * near + weights[1] * from_image + weights[2] * from_text
 
 
 def shared_targets(vectors: Tensor, share: float, temperature: float) -> Tensor:
