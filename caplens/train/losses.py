@@ -16,13 +16,12 @@ def contrastive(first: Tensor, second: Tensor, temperature: float, targets: Tens
 
 def pearson(scores: Tensor, ratings: Tensor) -> Tensor:
     """1 - r of scores and human ratings (multilingual CLIPScore, equation 2)."""
-    x, y = scores - scores.mean(), ratings - ratings.mean()
-    lengths = x.norm() * y.norm()
-    if not float(y.norm()) > 0:
+    if bool((ratings == ratings[0]).all()):
         raise InputError(
             "all ratings of a batch are the same, so that a correlation with them is not defined; take larger batches."
         )
-    return 1 - (x @ y) / lengths.clamp(min=torch.finfo(lengths.dtype).tiny)
+    # Scores that are all the same have a cosine of 0 and a gradient that is no number; the small term makes it zero.
+    return 1 - F.cosine_similarity(scores - scores.mean(), ratings - ratings.mean(), dim=0, eps=1e-12)
 
 
 def positive_augmented(
