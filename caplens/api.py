@@ -1,6 +1,8 @@
 """The three things one does with caplens, as functions: score captions, compare systems, run a benchmark."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from caplens.embed import Engine, open_engine
 from caplens.errors import InputError
 from caplens.metrics import DEFAULT_METRICS, Metric, Results, get_metric
 from caplens.metrics.document_frequency import DocumentFrequency
-from caplens.metrics.embedding import Prompt
+from caplens.metrics.embedding import EmbeddingMetric, Prompt
 from caplens.metrics.registry import looks_at_images
 from caplens.metrics.scoring import run
 from caplens.perturb import Robustness, get_perturbations, measure_robustness
@@ -85,13 +87,10 @@ def compare(
     get_correction(correction)
     chosen = _metrics(metrics, tokenizer, lang, df, model, prompt, images)
     known = _references(references)
-    requires = frozenset(need for metric in chosen for need in metric.requires)
-    paired, pairing = pair({name: _samples(captions, known, lang, images) for name, captions in systems.items()}, requires)
-    results = {name: run(samples, chosen) for name, samples in paired.items()}
-    comparison = compare_systems(results, resamples, seed, correction)
-    comparison.failed = pairing.failed + len({row for result in results.values() for row in result.problems})
-    comparison.warnings += pairing.warnings()
-    return comparison
+    if len(systems) < 2:
+        raise InputError("a comparison needs at least two systems.")
+    samples = {name: _samples(captions, known, lang, images) for name, captions in systems.items()}
+    return _compared(samples, chosen, resamples, seed, correction)
 
 
 def bench(
@@ -117,6 +116,17 @@ def bench(
     return evaluate(get_benchmark(name), data, chosen, protocol, resamples, seed, images, lang)
 
 
+@dataclass(frozen=True)
+class Suite:
+    """Several benchmarks in one run."""
+
+    results: list[BenchResults]
+    failed: dict[str, str]
+    """What could not be run, and why."""
+    absent: list[str]
+    """Benchmarks whose files are not at hand."""
+
+
 def bench_many(
     names: Sequence[str] | None,
     data: str | PathLike[str],
@@ -130,33 +140,37 @@ def bench_many(
     resamples: int = 1000,
     seed: int = 0,
     langs: Sequence[str] | None = None,
-) -> tuple[list[BenchResults], dict[str, str]]:
-    """Several benchmarks, languages or protocols in one run, which share what is encoded; and why some could not be run.
+) -> Suite:
+    """Several benchmarks, languages or protocols in one run, which share what is encoded.
 
-    Without `names`, every benchmark whose files are in `data` or in its folders; without `langs`, all that a benchmark has. A
-    protocol `all` stands for each that there is. A metric is left out where a benchmark has not what it needs.
+    Without `names`, every benchmark whose files are in `data` or in its folders, in those of the languages and protocols asked
+    for that it has; without `langs`, all that it has. A protocol `all` stands for each that there is. A metric is left out where
+    a benchmark has not what it needs.
     """
     chosen = _bench_metrics(metrics, tokenizer, model, prompt)
-    found: list[BenchResults] = []
-    failed: dict[str, str] = {}
-    for name in BENCHMARKS if names is None else names:
-        benchmark = get_benchmark(name)
+    suite = Suite([], {}, [])
+    for benchmark in BENCHMARKS.values() if names is None else [get_benchmark(name) for name in names]:
         home = benchmark.home(Path(data))
         if names is None and not benchmark.is_in(home):
-            failed[name] = "its files are not at hand"
+            suite.absent.append(benchmark.name)
             continue
         wanted = list(benchmark.protocols) if protocols == ["all"] else protocols or [next(iter(benchmark.protocols))]
-        for lang in langs or benchmark.languages(home):
+        try:
+            there = benchmark.languages(home) if langs is None or names is None else list(langs)
+        except InputError as error:
+            suite.failed[benchmark.name] = str(error)
+            continue
+        for lang in there or ["en"]:
             for protocol in wanted:
+                if names is None and (protocol not in benchmark.protocols or (langs and lang not in langs)):
+                    continue
                 try:
-                    found.append(evaluate(benchmark, home, chosen, protocol, resamples, seed, images, lang, skip=True))
+                    suite.results.append(evaluate(benchmark, home, chosen, protocol, resamples, seed, images, lang, skip=True))
                 except InputError as error:
-                    failed[f"{name} ({lang})"] = str(error)
-    if not found:
-        raise InputError(
-            next((why for why in failed.values() if "not at hand" not in why), f"{data}: there are no files of any benchmark.")
-        )
-    return found, failed
+                    suite.failed[f"{benchmark.name} ({lang}, {protocol})"] = str(error)
+    if not suite.results:
+        raise InputError(next(iter(suite.failed.values()), f"{data}: there are no files of any benchmark."))
+    return suite
 
 
 def crossmodal(
@@ -184,13 +198,20 @@ def crossmodal(
             if sample.lang is None:
                 raise InputError(f"{name}: the caption {sample.id!r} names no language; give each its 'lang'.")
             by_language.setdefault(base_language(sample.lang), {}).setdefault(name, []).append(sample)
-    requires = frozenset(need for metric in chosen for need in metric.requires)
-    found: dict[str, Comparison] = {}
-    for lang, mine in sorted(by_language.items()):
-        paired, pairing = pair(mine, requires) if len(mine) > 1 else (mine, None)
-        found[lang] = compare_systems({name: run(some, chosen) for name, some in paired.items()}, resamples, seed, correction)
-        found[lang].warnings += pairing.warnings() if pairing else []
-    return found
+    return {lang: _compared(mine, chosen, resamples, seed, correction) for lang, mine in sorted(by_language.items())}
+
+
+def _compared(
+    systems: Mapping[str, Iterable[Sample]], metrics: list[Metric], resamples: int, seed: int, correction: str
+) -> Comparison:
+    """Systems on what all of them have captions about; a lone system on all that it has."""
+    requires = frozenset(need for metric in metrics for need in metric.requires)
+    paired, pairing = pair(systems, requires)
+    results = {name: run(samples, metrics) for name, samples in paired.items()}
+    comparison = compare_systems(results, resamples, seed, correction)
+    comparison.failed = pairing.failed + len({row for result in results.values() for row in result.problems})
+    comparison.warnings += pairing.warnings()
+    return comparison
 
 
 def robustness(
@@ -221,11 +242,9 @@ def _bench_metrics(names: Names | None, tokenizer: str | None, models: Models, p
         return _metrics(names, tokenizer, None, None, several[0] if several else None, prompt)
     made: dict[str, Metric] = {}
     for model in several:
-        engine = open_engine(model) if isinstance(model, str) else Engine(model) if isinstance(model, Backbone) else model
-        assert engine is not None
-        for metric in _metrics(names, tokenizer, None, None, engine, prompt):
-            if "image" in metric.requires:
-                metric.name = f"{metric.name}[{engine.backbone.name}]"
+        for metric in map(copy, _metrics(names, tokenizer, None, None, model, prompt)):
+            if isinstance(metric, EmbeddingMetric):
+                metric.name = f"{metric.name}[{metric.engine.backbone.name}]"
             made.setdefault(metric.name, metric)
     return list(made.values())
 

@@ -29,11 +29,13 @@ class Loaded:
 
     samples: list[Sample]
     warnings: list[str] = field(default_factory=list, kw_only=True)
+    incomplete: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Measures that lack a part of the data set, so that published values are about something else."""
 
 
 @dataclass(frozen=True)
 class Judgements(Loaded):
-    """Captions with one human value each."""
+    """Captions with a human value each, or a row of them where people are kept apart."""
 
     human: Floats
 
@@ -113,8 +115,24 @@ class Benchmark(ABC, Generic[L]):
         """The samples with their images' files."""
         return list(with_images(samples, images))
 
-    def published_for(self, protocol: str, lang: str) -> Published | None:
-        return next((found for found in self.published if (found.protocol, found.lang) == (protocol, lang)), None)
+    def published_for(self, protocol: str, lang: str) -> tuple[str, dict[str, dict[str, float]]]:
+        """Where published values come from, and measure -> metric -> value; of two papers the first named counts."""
+        found = [some for some in self.published if (some.protocol, some.lang) == (protocol, lang)]
+        values: dict[str, dict[str, float]] = {}
+        for some in reversed(found):
+            for measure, of in some.values.items():
+                values[measure] = values.get(measure, {}) | of
+        return "; ".join(some.source for some in found), values
+
+    def check_language(self, data: Path, lang: str) -> None:
+        """Complain of a language that the data set does not have."""
+        known = self.languages(data)
+        if known and lang not in known:
+            raise InputError(f"{self.name} has no captions in {lang!r} here; there are: {', '.join(known)}.")
+
+    def image_key(self, name: str) -> str:
+        """What an image is known by, whatever its folder and suffix."""
+        return Path(name).stem
 
 
 class Ratings(Benchmark[Judgements]):

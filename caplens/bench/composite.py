@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from caplens.bench.base import Judgements, Published, Ratings, count_warning
-from caplens.bench.files import find_file, numbers, read_fields, read_json
+from caplens.bench.files import find_file, numbers, read_fields, read_json, text
 from caplens.data.files import Place, Source
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -56,7 +56,7 @@ class Composite(Ratings):
             photo, caption, _ = key
             if any(key not in other for other in ratings):
                 raise InputError(f"{data}: the files of correctness and thoroughness are not about the same captions ({photo}).")
-            references = tuple(text for text in captions.get(PurePosixPath(photo).stem, []) if text.strip() != caption.strip())
+            references = tuple(one for one in captions.get(PurePosixPath(photo).stem, []) if one.strip() != caption.strip())
             samples.append(Sample(" ".join(map(str, key)), caption, references, image=photo, lang="en"))
             human.append(float(np.mean([values, *(other[key] for other in ratings[1:])])))
         return Judgements(samples, np.array(human), warnings=count_warning(len(samples), 11985, "rated captions"))
@@ -73,10 +73,13 @@ def _read(data: Path, kind: str) -> dict[tuple[str, str, int], float]:
             next(reader, None)
             for cells in reader:
                 place = Place(path, reader.line_num)
+                photo = PurePosixPath(cells[_PHOTO]).name if len(cells) > _PHOTO else ""
+                if not photo:
+                    # The files end with rows that sum up.
+                    continue
                 if len(cells) < _FIRST + 2 * count:
                     raise InputError(f"{place}: {len(cells)} columns where at least {_FIRST + 2 * count} are expected.")
-                photo = PurePosixPath(cells[_PHOTO]).name
-                for number in range(_RATED if photo else 0):
+                for number in range(_RATED):
                     key = (photo, cells[_FIRST + number].strip(), number)
                     found[key] = numbers(cells[_FIRST + count + number], place)[0]
     return found
@@ -91,9 +94,12 @@ def _references(data: Path) -> dict[str, list[str]]:
             continue
         if ".json" in name:
             document = read_json(path)
-            names = {image["id"]: PurePosixPath(image["file_name"]).stem for image in document["images"]}
-            for annotation in document["annotations"]:
-                found.setdefault(names[annotation["image_id"]], []).append(annotation["caption"])
+            try:
+                names = {image["id"]: PurePosixPath(image["file_name"]).stem for image in document["images"]}
+                for annotation in document["annotations"]:
+                    found.setdefault(names[annotation["image_id"]], []).append(text(annotation["caption"], path))
+            except (KeyError, TypeError) as error:
+                raise InputError(f"{path}: this is no file of COCO captions; {error} is missing somewhere.") from None
         else:
             for _, (identifier, caption) in read_fields(path, 2):
                 found.setdefault(PurePosixPath(identifier.partition("#")[0]).stem, []).append(caption)

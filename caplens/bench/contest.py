@@ -1,7 +1,7 @@
 """Benchmarks that put captions against each other: a score is right where it prefers what people prefer.
 
 Right means strictly greater: a score that gives two captions the same value has not told them apart. How often that happens is
-reported beside each accuracy. Where papers toss a coin at such ties, they count half, which is what the coin gives on average.
+reported beside each accuracy. A benchmark may let ties count half instead.
 """
 
 from collections.abc import Sequence

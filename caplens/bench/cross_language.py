@@ -4,14 +4,14 @@ items with the worst and the best translations (multilingual CLIPScore, figure 1
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from caplens.bench.evaluation import BenchResults
-from caplens.bench.files import numbers
+from caplens.bench.files import field, numbers, read_records, text
 from caplens.data.languages import base_language
-from caplens.data.reading import SampleFile
 from caplens.errors import InputError
 from caplens.metrics.results import null_if_nan
 from caplens.stats import get_coefficient
@@ -30,13 +30,18 @@ class CrossLanguage:
     items: int
     correlations: dict[str, dict[str, Floats]]
     """Metric -> all, low, high -> languages by languages."""
+    protocol: str
+    known: dict[str, int]
+    """Language -> items whose translation has a quality."""
 
     def to_dict(self) -> dict[str, Any]:
         """What a heatmap is drawn from."""
         return {
             "benchmark": self.benchmark,
             "langs": self.langs,
+            "protocol": self.protocol,
             "items": self.items,
+            "with_quality": self.known,
             "correlations": {
                 metric: {
                     part: [[null_if_nan(float(value)) for value in line] for line in matrix] for part, matrix in parts.items()
@@ -56,8 +61,11 @@ def correlate_languages(results: Sequence[BenchResults], quality: Quality | None
     metrics = [metric for metric in results[0].results if all(metric in some.results for some in results)]
     scores = {metric: [some.scores[metric][mine] for some, mine in zip(results, rows, strict=True)] for metric in metrics}
     parts = {"all": [np.ones(len(common), dtype=np.bool_)] * len(results)}
+    known: dict[str, int] = {}
     if quality is not None:
-        parts |= _by_quality(results, rows, quality)
+        parts |= _by_quality(results, rows, quality, known)
+        if not any(known.values()):
+            raise InputError("none of the qualities is about a caption of this run; language and caption must be the same.")
     pearson = get_coefficient("pearson")
     correlations: dict[str, dict[str, Floats]] = {metric: {} for metric in metrics}
     for metric, columns in scores.items():
@@ -69,17 +77,19 @@ def correlate_languages(results: Sequence[BenchResults], quality: Quality | None
                     value = pearson(columns[a][both], columns[b][both]) if both.sum() > 1 else np.nan
                     matrix[a, b] = matrix[b, a] = value
             correlations[metric][part] = matrix
-    return CrossLanguage(results[0].benchmark, [some.lang for some in results], len(common), correlations)
+    langs = [some.lang for some in results]
+    return CrossLanguage(results[0].benchmark, langs, len(common), correlations, results[0].protocol, known)
 
 
 def _by_quality(
-    results: Sequence[BenchResults], rows: list[list[int]], quality: Quality
+    results: Sequence[BenchResults], rows: list[list[int]], quality: Quality, counts: dict[str, int]
 ) -> dict[str, list[np.ndarray[Any, Any]]]:
     """For each language the items with low and with high quality; a language without any, such as the source, has all items."""
     low, high = [], []
     for some, mine in zip(results, rows, strict=True):
         known = np.array([quality.get((some.lang, some.captions[row]), np.nan) for row in mine])
-        if np.isnan(known).all():
+        counts[some.lang] = int((~np.isnan(known)).sum())
+        if not counts[some.lang]:
             low.append(np.ones(len(mine), dtype=np.bool_))
             high.append(np.ones(len(mine), dtype=np.bool_))
             continue
@@ -90,10 +100,11 @@ def _by_quality(
 
 
 def read_quality(path: str | PathLike[str]) -> dict[tuple[str, str], float]:
-    """A file of captions with `id`, `caption`, `lang` and `quality`, such as the scores of a quality estimation model."""
+    """A file with `lang`, `caption` and `quality`, such as the scores of a quality estimation model: CSV, TSV, JSONL or JSON."""
     found: dict[tuple[str, str], float] = {}
-    for place, sample in SampleFile(path).placed():
-        if sample.lang is None or "quality" not in sample.meta:
-            raise InputError(f"{place}: a 'lang' and a 'quality' are needed beside the caption.")
-        found[base_language(sample.lang), sample.caption or ""] = numbers(sample.meta["quality"], place)[0]
+    for place, record in read_records(Path(path)):
+        lang, caption, quality = (field(record, [name], place) for name in ("lang", "caption", "quality"))
+        found[base_language(str(lang)), text(caption, place)] = numbers(quality, place)[0]
+    if not found:
+        raise InputError(f"{path}: there are no qualities in the file.")
     return found

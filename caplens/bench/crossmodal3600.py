@@ -33,7 +33,9 @@ class Statistics(NamedTuple):
 
 def read_captions(data: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """(image, language as the release names it, captions)"""
-    for place, record in read_records(find_file(data, ["captions.jsonl"], "the file of captions", WHERE)):
+    path = find_file(data, ["captions.jsonl"], "the file of captions", WHERE)
+    place = None
+    for place, record in read_records(path):
         image = record.get("image/key")
         if not isinstance(image, str):
             raise InputError(f"{place}: there is no 'image/key'; this is not a line of Crossmodal-3600.")
@@ -42,6 +44,8 @@ def read_captions(data: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
                 if not isinstance(found, dict) or "caption" not in found:
                     raise InputError(f"{place}: the language {lang!r} has no 'caption'.")
                 yield image, lang, texts(found["caption"], place)
+    if place is None:
+        raise InputError(f"{path}: there are no captions in the file.")
 
 
 def references(data: Path) -> References:
@@ -50,6 +54,10 @@ def references(data: Path) -> References:
     for image, lang, some in read_captions(data):
         made.add(image, base_language(lang), some, image=f"{image}.jpg")
     return made
+
+
+def image_count(data: Path) -> int:
+    return len({image for image, _, _ in read_captions(data)})
 
 
 def statistics(data: Path) -> list[Statistics]:

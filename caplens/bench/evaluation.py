@@ -1,5 +1,6 @@
 """Holding metrics against a benchmark, beside what papers report, with intervals and tests between the metrics."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -10,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from caplens.bench.base import Benchmark, Loaded, Measured, Rows
+from caplens.bench.contest import MEAN
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
-from caplens.errors import InputError
+from caplens.errors import InputError, reason
 from caplens.metrics.base import Metric
 from caplens.metrics.results import json_object
 from caplens.metrics.scoring import run
@@ -63,6 +65,8 @@ class BenchResults:
     images: int
     failed: int
     without_image: int
+    resamples: int
+    seed: int
     warnings: list[str]
     ids: list[str] = field(repr=False)
     """The captions that have a score."""
@@ -73,6 +77,11 @@ class BenchResults:
     def measures(self) -> list[str]:
         return list(next(iter(self.results.values())))
 
+    @property
+    def headline(self) -> str:
+        """The measure that metrics are ranked by: the mean where there is one, else the first."""
+        return MEAN if MEAN in self.measures else self.measures[0]
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `caplens bench`."""
         return {
@@ -81,6 +90,8 @@ class BenchResults:
             "protocol": self.protocol,
             "lang": self.lang,
             "unit": f"x{UNIT}",
+            "resamples": self.resamples,
+            "seed": self.seed,
             "results": {
                 metric: {name: json_object(estimate) for name, estimate in found.items()}
                 for metric, found in self.results.items()
@@ -121,14 +132,14 @@ def evaluate(
         raise InputError(f"{benchmark.name} has no protocol {protocol!r}; choose from: {', '.join(benchmark.protocols)}.")
     lang = base_language(lang)
     home = benchmark.home(Path(data))
-    loaded: Loaded = benchmark.load(home, protocol, lang)
-    if not loaded.samples:
-        raise InputError(f"{home}: there is nothing to judge in the files of {benchmark.name}.")
+    loaded = _loaded(benchmark, home, protocol, lang)
     warnings = list(loaded.warnings)
     samples, present = loaded.samples, np.ones(len(loaded.samples), dtype=np.bool_)
     if skip:
         metrics, reasons = _usable(benchmark, home, loaded, metrics, images)
         warnings += reasons
+    elif unmet := [metric.name for metric in metrics if "references" in metric.requires and not _has_references(loaded)]:
+        raise InputError(f"{benchmark.name} has no references, and there is no {' and no '.join(unmet)} without.")
     if any("image" in metric.requires for metric in metrics):
         samples, present = _with_files(benchmark, samples, images or benchmark.image_folder(home))
         if not present.all():
@@ -142,19 +153,26 @@ def evaluate(
     for name, found in scores.metrics.items():
         values[name][present] = found.values
     scored: Rows = ~np.any([np.isnan(column) for column in values.values()], axis=0)
-    published = benchmark.published_for(protocol, lang)
+    source, published = benchmark.published_for(protocol, lang)
+    if not present.all():
+        published = {}
     measured = {
         metric: benchmark.judge(loaded, column, scored, resamples, seed)
         for metric, column in track(values.items(), "resampling", len(values))
     }
     results = {
         metric: {
-            name: _estimate(one, published and published.values.get(name, {}).get(metric.partition("[")[0]))
+            name: _estimate(one, published.get(name, {}).get(metric.partition("[")[0]) if name not in loaded.incomplete else None)
             for name, one in found.items()
         }
         for metric, found in measured.items()
     }
     warnings += scores.warnings
+    for why, count in Counter(map(_general, scores.problems.values())).most_common(3):
+        warnings.append(f"{count:,} captions were left out: {why}.")
+    blind = [metric for metric, of in results.items() if all(estimate.ties == UNIT for estimate in of.values())]
+    if blind:
+        warnings.append(f"{', '.join(blind)} cannot tell the two sides of any comparison apart: all are ties.")
     undefined = [metric for metric, of in results.items() if any(np.isnan(estimate.value) for estimate in of.values())]
     if undefined:
         warnings.append(f"no coefficient is defined for {', '.join(undefined)}: its scores, or the ratings, are all the same.")
@@ -163,7 +181,7 @@ def evaluate(
         benchmark=benchmark.name,
         protocol=protocol,
         lang=lang,
-        source=published.source if published else "",
+        source=source,
         results=results,
         contrasts=_contrasts(measured),
         signatures={metric: found.signature for metric, found in scores.metrics.items()},
@@ -171,11 +189,34 @@ def evaluate(
         images=len({sample.group for sample in kept}),
         failed=int((present & ~scored).sum()),
         without_image=int((~present).sum()),
+        resamples=resamples,
+        seed=seed,
         warnings=list(dict.fromkeys(warnings)),
         ids=[sample.id for sample in kept],
         captions=[sample.caption or "" for sample in kept],
         scores={metric: column[scored] for metric, column in values.items()},
     )
+
+
+def _loaded(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> Loaded:
+    """What the benchmark's files hold. They come from elsewhere: whatever is wrong with them is told, not raised."""
+    benchmark.check_language(home, lang)
+    try:
+        loaded: Loaded = benchmark.load(home, protocol, lang)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError(f"{home}: the files of {benchmark.name} are not laid out as they should be ({reason(error)}).") from None
+    if not loaded.samples:
+        raise InputError(f"{home}: there is nothing to judge in the files of {benchmark.name}.")
+    for sample in loaded.samples:
+        if not all(isinstance(text, str) for text in (sample.caption, *sample.references)):
+            raise InputError(f"{home}: a caption or reference of {sample.id!r} is no text.")
+    return loaded
+
+
+def _general(why: str) -> str:
+    """A reason without the name of the file it is about."""
+    known = ("the caption is empty", "there are no references", "there is no image")
+    return why if why in known else "their images cannot be read"
 
 
 def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | PathLike[str]) -> tuple[list[Sample], Rows]:
@@ -188,13 +229,19 @@ def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | 
     return located, present
 
 
+def _has_references(loaded: Loaded) -> bool:
+    return any(sample.references for sample in loaded.samples)
+
+
 def _usable(
     benchmark: Benchmark[Any], home: Path, loaded: Loaded, metrics: Sequence[Metric], images: str | PathLike[str] | None
 ) -> tuple[list[Metric], list[str]]:
     """The metrics that find what they need here, and why not the others."""
     lacking: dict[str, str] = {}
-    if not any(sample.references for sample in loaded.samples):
+    if not _has_references(loaded):
         lacking["references"] = "there are no references"
+    if images is not None and not Path(images).is_dir():
+        raise InputError(f"{images}: there is no such folder of images.")
     if any("image" in metric.requires for metric in metrics):
         try:
             _with_files(benchmark, loaded.samples, images or benchmark.image_folder(home))
@@ -206,8 +253,8 @@ def _usable(
         for need in sorted(metric.requires & lacking.keys()):
             gone.setdefault(lacking[need], []).append(metric.name)
     if not kept:
-        raise InputError(f"{benchmark.name}: none of the metrics can be used ({'; '.join(gone)}).")
-    return kept, [f"{', '.join(names)} left out: {reason}." for reason, names in gone.items()]
+        raise InputError(f"{benchmark.name}: none of the metrics can be used here: {' and '.join(gone)}.")
+    return kept, [f"{', '.join(names)} left out: {why}." for why, names in gone.items()]
 
 
 def _estimate(measured: Measured, published: float | None) -> Estimate:

@@ -87,12 +87,20 @@ def field(record: Record, names: Sequence[str], place: Place) -> Any:
     for name in names:
         if record.get(name) is not None:
             return record[name]
+    if empty := [name for name in names if name in record]:
+        raise InputError(f"{place}: {' and '.join(map(repr, empty))} has no value.")
     raise InputError(
         f"{place}: there is no {' or '.join(repr(name) for name in names)}; there are: {', '.join(map(str, record))}."
     )
 
 
-def texts(value: Any, place: Place) -> tuple[str, ...]:
+def text(value: Any, place: Place | Path) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{place}: a text is expected, not {str(value)[:40]!r}.")
+    return value
+
+
+def texts(value: Any, place: Place | Path) -> tuple[str, ...]:
     """A list of texts, which tables hold as JSON or as Python writes it; a lone text is one."""
     found = _listed(value)
     if not isinstance(found, list | tuple) or not all(isinstance(text, str) for text in found):
@@ -100,7 +108,7 @@ def texts(value: Any, place: Place) -> tuple[str, ...]:
     return tuple(text for text in found if text.strip())
 
 
-def numbers(value: Any, place: Place) -> list[float]:
+def numbers(value: Any, place: Place | Path) -> list[float]:
     """Ratings: a number or a list of them."""
     try:
         found = [float(one) for one in _listed(value)]
@@ -116,6 +124,6 @@ def _listed(value: Any) -> Any:
         for parse in (json.loads, ast.literal_eval):
             try:
                 return parse(value.strip())
-            except (ValueError, SyntaxError):
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
     return value if isinstance(value, list | tuple) else [value]

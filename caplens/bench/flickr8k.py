@@ -25,6 +25,9 @@ class FlickrRatings(Ratings):
     folder = "flickr8k"
     image_folders = IMAGE_FOLDERS
 
+    def check_language(self, data: Path, lang: str) -> None:
+        """Reading the translations tells."""
+
     def languages(self, data: Path) -> list[str]:
         """English, and those whose translations have captions of photos that were judged."""
         judged = {photo for _, (photo, *_) in read_fields(find_file(data, [self.marker], "the file of ratings", WHERE), 5)}
@@ -49,16 +52,17 @@ def read_translations(folder: Path, lang: str) -> Captions:
     return _read(find_file(folder, names, what, "Its lines are numbered as the English ones."))
 
 
-def translated(samples: list[Sample], human: list[float], english: Captions, folder: Path, lang: str) -> Judgements:
+def translated(judged: Judgements, english: Captions, folder: Path, lang: str) -> Judgements:
     """Judgements of English captions, made about their translations; those whose caption has none are left out.
 
-    A sample's id is `photo caption-id number`.
+    Samples carry the id of their caption in `meta`.
     """
     captions = read_translations(folder, lang)
+    samples = judged.samples
     kept: list[tuple[Sample, float]] = []
-    for sample, value in zip(samples, human, strict=True):
-        photo, caption_id, _ = sample.id.split(" ")
-        other, number = caption_id.split("#")
+    for sample, value in zip(samples, judged.human.tolist(), strict=True):
+        photo = str(sample.image)
+        other, number = str(sample.meta["caption"]).split("#")
         text = captions.get(other, {}).get(number)
         wanted = {key for key, reference in english[photo].items() if reference in sample.references}
         references = tuple(reference for key, reference in captions.get(photo, {}).items() if key in wanted)
@@ -67,7 +71,9 @@ def translated(samples: list[Sample], human: list[float], english: Captions, fol
     if not kept:
         raise InputError(f"{folder / 'captions'}: the translations into {lang!r} have none of the captions that were judged.")
     missing = len(samples) - len(kept)
-    warnings = [f"{missing:,} judgements are about captions without a translation and are left out."] if missing else []
+    warnings = list(judged.warnings)
+    if missing:
+        warnings.append(f"{missing:,} judgements are about captions without a translation and are left out.")
     return Judgements([sample for sample, _ in kept], np.array([value for _, value in kept]), warnings=warnings)
 
 

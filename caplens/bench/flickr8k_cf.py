@@ -36,6 +36,11 @@ class Flickr8kCF(FlickrRatings):
                 | {"clipscore": 17.7, "refclipscore": 18.8, "pacs": 18.6, "refpacs": 19.5},
             },
         ),
+        Published(
+            "multilingual CLIPScore, table 2",
+            "mean",
+            {"spearman": {"bleu1": 22.3, "bleu4": 21.0, "cider": 29.3, "clipscore": 42.4, "refclipscore": 44.7}},
+        ),
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> Judgements:
@@ -53,11 +58,14 @@ class Flickr8kCF(FlickrRatings):
                 raise InputError(f"{place}: {[share, yes, no]} are not a share and two counts of votes.")
             points = _points(protocol, float(share), int(yes), int(no))
             for point, value in enumerate(points):
-                samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))
+                samples.append(
+                    Sample(
+                        f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en", meta={"caption": caption_id}
+                    )
+                )
                 human.append(value)
-        if lang != "en":
-            return translated(samples, human, captions, data, lang)
-        return Judgements(samples, np.array(human), warnings=count_warning(len(rows), 47830, "rows of workers' judgements"))
+        found = Judgements(samples, np.array(human), warnings=count_warning(len(rows), 47830, "rows of workers' judgements"))
+        return found if lang == "en" else translated(found, captions, data, lang)
 
 
 def _is_share(text: str) -> bool:

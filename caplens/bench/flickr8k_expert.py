@@ -31,6 +31,11 @@ class Flickr8kExpert(FlickrRatings):
                 | {"clipscore": 51.1, "refclipscore": 52.6, "pacs": 53.9, "refpacs": 55.5},
             },
         ),
+        Published(
+            "multilingual CLIPScore, table 2",
+            "expanded",
+            {"spearman": {"bleu1": 40.4, "bleu4": 38.7, "cider": 54.3, "clipscore": 63.1, "refclipscore": 63.7}},
+        ),
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> Judgements:
@@ -48,9 +53,14 @@ class Flickr8kExpert(FlickrRatings):
                 values = [float("nan")]
             if not np.isfinite(values).all():
                 raise InputError(f"{place}: the ratings {ratings} are not numbers.")
+            if not all(1 <= value <= 4 for value in values):
+                raise InputError(f"{place}: the ratings {ratings} are not from 1 to 4; this is not the file of experts.")
             for point, value in enumerate(aggregate(values, protocol)):
-                samples.append(Sample(f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en"))
+                samples.append(
+                    Sample(
+                        f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en", meta={"caption": caption_id}
+                    )
+                )
                 human.append(value)
-        if lang != "en":
-            return translated(samples, human, captions, data, lang)
-        return Judgements(samples, np.array(human), warnings=count_warning(len(rows), 5822, "rows of expert ratings"))
+        judged = Judgements(samples, np.array(human), warnings=count_warning(len(rows), 5822, "rows of expert ratings"))
+        return judged if lang == "en" else translated(judged, captions, data, lang)

@@ -18,7 +18,10 @@ _SOURCE = "Sarto et al. 2023 (PAC-S), table 6, on about 8,000 of the images; CLI
 class Foil(Contest):
     name = "foil"
     summary = "COCO captions against the same with one wrong word"
-    protocols = {"4-refs": "the image's other captions are references", "1-ref": "the first of the image's other captions is"}
+    protocols = {
+        "4-refs": "four of the image's other captions are references",
+        "1-ref": "the first of the image's other captions is",
+    }
     folder, marker = "foil", "foilv1.0_test_2017.json"
     image_folders = ("val2014", "images")
     published = (
@@ -46,13 +49,13 @@ class Foil(Contest):
             for key, foils in wrong.items():
                 for number, (image_id, foil) in enumerate(foils):
                     image = images[image_id]
-                    others = [text for text in references.get(image_id, []) if text != right[key]]
-                    kept = tuple(others[:1] if protocol == "1-ref" else others)
+                    others = [text for text in references.get(image_id, []) if text.strip() != right[key].strip()]
+                    kept = tuple(others[: 1 if protocol == "1-ref" else 4])
                     trials.append(prefer("accuracy", image, len(samples), len(samples) + 1))
                     samples += [
                         Sample(f"{key} {number} {kind}", text, kept, image=image, lang="en")
                         for kind, text in (("right", right[key]), ("foil", foil))
                     ]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{path}: this is not the layout of FOIL and COCO ({error} is missing somewhere).") from None
+        except KeyError as error:
+            raise InputError(f"{path}: this is not the layout of FOIL and COCO; {error} is missing somewhere.") from None
         return Contests(samples, trials)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from caplens.bench.base import Judgements, Ratings, aggregate, count_warning
-from caplens.bench.files import field, find_file, numbers, read_records, texts
+from caplens.bench.files import field, find_file, numbers, read_records, text, texts
 from caplens.data.sample import Sample
 
 
@@ -35,7 +35,7 @@ class RatedTable(Ratings):
         rows = 0
         for place, record in read_records(find_file(data, names, f"the ratings of {self.name} in {lang!r}", self.where)):
             rows += 1
-            image, caption = (str(field(record, names, place)) for names in (self.image, self.caption))
+            image, caption = str(field(record, self.image, place)), text(field(record, self.caption, place), place)
             given = next((record[name] for name in self.references if record.get(name)), ())
             references = texts(given, place) if given else ()
             for point, value in enumerate(aggregate(numbers(field(record, self.rating, place), place), protocol)):

@@ -1,5 +1,6 @@
 """The benchmarks by name."""
 
+from difflib import get_close_matches
 from typing import Any
 
 from caplens.bench.abstract50s import Abstract50S
@@ -33,7 +34,13 @@ BENCHMARKS: dict[str, Benchmark[Any]] = {
 
 
 def get_benchmark(name: str) -> Benchmark[Any]:
-    try:
-        return BENCHMARKS[name]
-    except KeyError:
-        raise InputError(f"unknown benchmark {name!r}; choose from: {', '.join(BENCHMARKS)}.") from None
+    """By its name, in any case and with any dashes."""
+    bare = {_bare(known): benchmark for known, benchmark in BENCHMARKS.items()}
+    if _bare(name) in bare:
+        return bare[_bare(name)]
+    near = [f"do you mean {bare[key].name!r}?" for key in get_close_matches(_bare(name), bare, 1)]
+    raise InputError(" ".join([f"unknown benchmark {name!r};", *near, f"choose from: {', '.join(BENCHMARKS)}."]))
+
+
+def _bare(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from caplens.bench.base import count_warning
 from caplens.bench.contest import Contest, Contests, Trial, prefer
-from caplens.bench.files import find_file, read_json
+from caplens.bench.files import find_file, read_json, text
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -32,10 +32,13 @@ class SugarCrepe(Contest):
             rows = read_json(path)
             for key, row in rows.items():
                 try:
-                    image, right, wrong = (str(row[name]) for name in ("filename", "caption", "negative_caption"))
+                    image, right, wrong = (text(row[name], path) for name in ("filename", "caption", "negative_caption"))
                 except (KeyError, TypeError):
                     raise InputError(f"{path}: the entry {key!r} has no filename, caption or negative_caption.") from None
                 trials.append(prefer(part, image, len(samples), len(samples) + 1))
-                samples += [Sample(f"{part} {key} {text == right}", text, image=image, lang="en") for text in (right, wrong)]
+                samples += [
+                    Sample(f"{part} {key} {kind}", caption, image=image, lang="en")
+                    for kind, caption in (("right", right), ("wrong", wrong))
+                ]
             warnings += count_warning(len(rows), count, f"pairs of {part}")
         return Contests(samples, trials, warnings=warnings)

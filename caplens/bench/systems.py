@@ -86,8 +86,6 @@ def pair(systems: Mapping[str, Iterable[Sample]], requires: frozenset[str]) -> t
 
     This comes before scoring, because a caption's CIDEr depends on which others are scored with it.
     """
-    if len(systems) < 2:
-        raise InputError("a comparison needs at least two systems.")
     by_key: dict[str, dict[object, Sample]] = {}
     for name, samples in systems.items():
         by_key[name] = {}

@@ -17,7 +17,7 @@ _WHERE = "It is in the folder mscoco of the THumB repository (jungokasai/THumB).
 class Thumb(Ratings):
     name = "thumb"
     summary = "rubric-based ratings of 2,500 captions of COCO images"
-    protocols = {"all": "machine and human captions", "machine": "captions that are no reference of their image"}
+    protocols = {"with humans": "machine and human captions", "machine": "captions that are no reference of their image"}
     coefficients = ("pearson", "tau-c", "tau-b", "spearman")
     folder, marker = "thumb", "mscoco_THumB-1.0.jsonl"
 
@@ -35,5 +35,5 @@ class Thumb(Ratings):
                 continue
             others = tuple(text for text in own if text != caption)
             samples.append(Sample(f"{image} {place.number}", caption, others, image=image, lang="en"))
-            human.append(sum(numbers(field(row, ["human_score"], place), place)))
+            human += numbers(field(row, ["human_score"], place), place)[:1]
         return Judgements(samples, np.array(human), warnings=count_warning(len(rows), 2500, "rated captions"))

@@ -6,7 +6,7 @@ Each of its files is an instrument. A pair counts where at least two of three an
 from pathlib import Path
 
 from caplens.bench.base import Published, count_warning
-from caplens.bench.contest import Contest, Contests, Trial, prefer
+from caplens.bench.contest import MEAN, Contest, Contests, Trial, prefer
 from caplens.bench.files import find_file, read_json
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -26,7 +26,7 @@ class Valse(Contest):
     summary = "captions against foils, eleven linguistic instruments"
     protocols = {
         "valid": "pairs whose caption at least two of three annotators accept (what papers report)",
-        "all": "all pairs",
+        "unfiltered": "all pairs",
     }
     averaged = True
     folder, marker = "valse", "existence.json"
@@ -51,9 +51,9 @@ class Valse(Contest):
             before = len(trials)
             for key, row in read_json(path).items():
                 try:
-                    accepted, texts = row["mturk"]["caption"], (row["caption"], row["foil"])
+                    accepted, texts = int(row["mturk"]["caption"]), (row["caption"], row["foil"])
                     image = str(row["image_file"])
-                except (KeyError, TypeError):
+                except (KeyError, TypeError, ValueError):
                     raise InputError(f"{path}: the entry {key!r} has no caption, foil, image_file or mturk.") from None
                 if protocol == "valid" and accepted < _ACCEPTED:
                     continue
@@ -64,6 +64,7 @@ class Valse(Contest):
                 ]
             if protocol == "valid" and name in _VALID:
                 warnings += count_warning(len(trials) - before, _VALID[name], f"valid pairs of {name}")
-        if missing := [name for name in _INSTRUMENTS if name not in there]:
+        missing = [name for name in _INSTRUMENTS if name not in there]
+        if missing:
             warnings.append(f"{len(missing)} of the {len(_INSTRUMENTS)} instruments are not there: {', '.join(missing)}.")
-        return Contests(samples, trials, warnings=warnings)
+        return Contests(samples, trials, warnings=warnings, incomplete=frozenset({MEAN} if missing else ()))

@@ -76,9 +76,12 @@ class Xvnli(Contest):
         trials.sort(key=lambda trial: trial.measure)
         return Contests(samples, trials, warnings=count_warning(rows, 1164, "statements"))
 
+    def image_key(self, name: str) -> str:
+        return Path(name).stem.partition("_")[0]
+
     def located(self, samples: Iterable[Sample], images: str | PathLike[str]) -> list[Sample]:
         """By the photo's number, with which the names of Flickr30k's and of Flickr8k's files begin."""
         names = sorted(path.name for path in Path(images).iterdir()) if Path(images).is_dir() else []
-        by_number = {name.partition("_")[0].partition(".")[0]: name for name in names}
-        named = (replace(sample, image=by_number.get(str(sample.image).removesuffix(".jpg"), sample.image)) for sample in samples)
+        by_number = {self.image_key(name): name for name in names}
+        named = (replace(sample, image=by_number.get(self.image_key(str(sample.image)), sample.image)) for sample in samples)
         return super().located(named, images)

@@ -1,6 +1,6 @@
 """`caplens bench`: how well metrics agree with people."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,6 @@ from caplens.cli.bar import progress_bar
 from caplens.cli.models import Models, with_models
 from caplens.cli.output import choose_format, deliver, warn
 from caplens.errors import InputError
-from caplens.metrics.results import json_object
 from caplens.report import Table
 from caplens.report.views import (
     bench_table,
@@ -21,8 +20,6 @@ from caplens.report.views import (
     by_language_table,
     by_protocol_table,
     cross_language_table,
-    crossmodal_statistics_table,
-    crossmodal_table,
     significance_table,
 )
 from caplens.version import __version__
@@ -56,17 +53,13 @@ def bench(
     lang: Annotated[
         str | None, typer.Option(help="Languages of the captions (en,ja), or all. \\[default: en; all with 'bench all']")
     ] = None,
-    captions: Annotated[
-        list[Path] | None,
-        typer.Option(help="For crossmodal-3600: captions of a system, with 'lang'; may be given several times."),
-    ] = None,
     quality: Annotated[
         Path | None, typer.Option(help="A file with lang, caption and quality of translations, for the tables across languages.")
     ] = None,
     tokenizer: options.Tokenizer = None,
     output: options.Output = None,
     format: options.OutputFormat = None,
-    resamples: options.Resamples = 1000,
+    resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = 1000,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     *,
@@ -79,24 +72,9 @@ def bench(
     images.
     """
     form = choose_format(output, format)
-    if not resamples:
-        raise InputError("a benchmark needs resamples for its intervals; give at least 1 with --resamples.")
     names = options.metric_names(metric, (*_DEFAULT, "clipscore", "refclipscore") if models.chosen else _DEFAULT)
     if name == crossmodal3600.NAME:
-        _crossmodal(
-            data,
-            captions or [],
-            names if metric else ["cider", *(["clipscore"] if models.chosen else [])],
-            models,
-            tokenizer,
-            resamples,
-            seed,
-            quiet,
-            lambda document, tables: deliver(output, form, document, tables),
-        )
-        return
-    if captions:
-        raise InputError(f"--captions is for {crossmodal3600.NAME}; other benchmarks bring their captions.")
+        raise InputError(f"{name} compares captioners; use 'caplens crossmodal --data {data} CAPTIONS…'.")
     benchmarks = None if name == _ALL else [name]
     langs = _langs(name, lang)
     known_quality = None if quality is None else read_quality(quality)
@@ -109,72 +87,27 @@ def bench(
             "resamples": resamples,
             "seed": seed,
         }
-        failed: dict[str, str] = {}
         if benchmarks and langs and len(langs) == 1 and metric and protocol != _ALL:
-            found = [api.bench(name, data, names, protocol=protocol, lang=langs[0], **common)]
+            suite = api.Suite([api.bench(name, data, names, protocol=protocol, lang=langs[0], **common)], {}, [])
         else:
-            chosen = None if protocol is None else [protocol]
-            found, failed = api.bench_many(benchmarks, data, names, protocols=chosen, langs=langs, **common)
-        across = _across(found, known_quality)
+            protocols = None if protocol is None else [protocol]
+            suite = api.bench_many(benchmarks, data, names, protocols=protocols, langs=langs, **common)
+        across = _across(suite.results, known_quality)
+    if quality is not None and not across:
+        raise InputError("--quality is for several languages of one benchmark; name them with --lang.")
+    found = suite.results
     tables = _tables(found, across, protocol == _ALL)
-    deliver(
-        output,
-        form,
-        lambda: _document(found, across, failed),
-        tables,
-        (lambda: benchmarks_table(found)) if len(found) > 1 else None,
-    )
-    warn(_warnings(found, failed))
-    lost = sum(results.failed for results in found)
-    if lost:
-        warn([f"{lost} captions have no score from every metric and were left out."])
-    if lost or any("not at hand" not in why for why in failed.values()):
+    deliver(output, form, lambda: _document(suite, across), tables, lambda: benchmarks_table(found))
+    warn(_warnings(suite))
+    if suite.failed or any(results.failed for results in found):
         raise typer.Exit(3)
-
-
-def _crossmodal(
-    data: Path,
-    captions: Sequence[Path],
-    names: Sequence[str],
-    models: Models,
-    tokenizer: str | None,
-    resamples: int,
-    seed: int,
-    quiet: bool,
-    show: Callable[[Callable[[], dict[str, Any]], list[Table]], None],
-) -> None:
-    """What the data set holds beside table 1 of its paper or, with captions, each system's scores by language."""
-    if not captions:
-        statistics = crossmodal3600.statistics(data)
-        document = {
-            "caplens": __version__,
-            "benchmark": crossmodal3600.NAME,
-            "statistics": [json_object(one) for one in statistics],
-        }
-        show(lambda: document, [crossmodal_statistics_table(statistics)])
-        return
-    systems = {path.stem: path for path in captions}
-    if len(systems) < len(captions):
-        raise InputError("two files of captions have the same name; a system is called after its file.")
-    with progress_bar(quiet):
-        found = api.crossmodal(
-            systems, data, names, images=models.images, model=models.open(names), prompt=models.prompt, tokenizer=tokenizer,
-            resamples=resamples, seed=seed,
-        )  # fmt: skip
-    by_language: dict[str, Any] = {
-        "caplens": __version__,
-        "benchmark": crossmodal3600.NAME,
-        "languages": {lang: one.to_dict() for lang, one in found.items()},
-    }
-    show(lambda: by_language, [crossmodal_table(found)])
-    warn([f"{lang}: {warning}" for lang, one in found.items() for warning in one.warnings])
 
 
 def _langs(name: str, given: str | None) -> list[str] | None:
     """The languages asked for; None for all that there are."""
     if given == _ALL or (given is None and (name == _ALL or not get_benchmark(name).in_english)):
         return None
-    return [lang.strip() for lang in (given or "en").split(",") if lang.strip()]
+    return list(dict.fromkeys(lang.strip() for lang in (given or "en").split(",") if lang.strip()))
 
 
 def _by_benchmark(found: Sequence[BenchResults]) -> dict[tuple[str, str], list[BenchResults]]:
@@ -205,25 +138,23 @@ def _tables(found: Sequence[BenchResults], across: Sequence[CrossLanguage], prot
     return [*tables, *(cross_language_table(one, metric) for one in across for metric in one.correlations)]
 
 
-def _document(found: Sequence[BenchResults], across: Sequence[CrossLanguage], failed: dict[str, str]) -> dict[str, Any]:
-    if len(found) == 1 and not failed:
-        return found[0].to_dict()
+def _document(suite: api.Suite, across: Sequence[CrossLanguage]) -> dict[str, Any]:
+    if len(suite.results) == 1 and not suite.failed and not suite.absent:
+        return suite.results[0].to_dict()
     return {
         "caplens": __version__,
-        "benchmarks": [results.to_dict() for results in found],
+        "benchmarks": [results.to_dict() for results in suite.results],
         "across_languages": [one.to_dict() for one in across],
-        "not_run": failed,
+        "not_run": suite.failed | dict.fromkeys(suite.absent, "its files are not at hand"),
     }
 
 
-def _warnings(found: Sequence[BenchResults], failed: dict[str, str]) -> list[str]:
-    if len(found) == 1:
-        return [*found[0].warnings, *failed.values()]
-    langs: dict[tuple[str, str], list[str]] = {}
-    for results in found:
+def _warnings(suite: api.Suite) -> list[str]:
+    """Each once, with all the languages that it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for results in suite.results:
         for warning in results.warnings:
-            langs.setdefault((results.benchmark, warning), []).append(results.lang)
-    said = [f"{benchmark} ({', '.join(dict.fromkeys(some))}): {warning}" for (benchmark, warning), some in langs.items()]
-    absent = [name for name, why in failed.items() if "not at hand" in why]
-    broken = [f"{name} was not run: {why}" for name, why in failed.items() if name not in absent]
-    return [*said, *broken, *([f"the files of {', '.join(absent)} are not at hand."] if absent else [])]
+            about.setdefault((results.benchmark, warning), []).append(results.lang)
+    said = [f"{benchmark} ({', '.join(dict.fromkeys(langs))}): {warning}" for (benchmark, warning), langs in about.items()]
+    said += [f"{name} was not run: {why}" for name, why in suite.failed.items()]
+    return [*said, *([f"the files of {', '.join(suite.absent)} are not at hand."] if suite.absent else [])]

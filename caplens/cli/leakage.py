@@ -25,7 +25,7 @@ def leakage(
     data: Annotated[Path, typer.Option(help="The folder with the data set's own files.")],
     training: Annotated[Path, typer.Option(help="A folder of images, or a file with a name or path on each line.")],
     images: Annotated[Path | None, typer.Option(help="The folder of the benchmark's images.")] = None,
-    lang: Annotated[str, typer.Option(help="The language of the benchmark's captions.")] = "en",
+    lang: Annotated[str | None, typer.Option(help="The language of the benchmark's captions.")] = None,
     output: options.Output = None,
     format: options.OutputFormat = None,
     quiet: options.Quiet = False,

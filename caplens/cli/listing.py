@@ -90,7 +90,7 @@ def _tokenizers() -> Table:
 
 def _benchmarks() -> Table:
     rows = [[name, ", ".join(benchmark.protocols), benchmark.summary] for name, benchmark in BENCHMARKS.items()]
-    rows.append([crossmodal3600.NAME, "", "references in 36 languages, for comparing captioners (with --captions)"])
+    rows.append([crossmodal3600.NAME, "", "references in 36 languages, for comparing captioners: 'caplens crossmodal'"])
     return Table(["benchmark", "protocols", "description"], rows)
 
 

@@ -8,7 +8,21 @@ from typing import Annotated
 
 import typer
 
-from caplens.cli import bench, compare, convert, df, doctor, leakage, listing, perturb, robustness, score, store, train
+from caplens.cli import (
+    bench,
+    compare,
+    convert,
+    crossmodal,
+    df,
+    doctor,
+    leakage,
+    listing,
+    perturb,
+    robustness,
+    score,
+    store,
+    train,
+)
 from caplens.cli.output import say
 from caplens.errors import CaplensError
 from caplens.version import __version__
@@ -17,6 +31,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=bench.EXAMPLES)(bench.bench)
+app.command(epilog=crossmodal.EXAMPLES)(crossmodal.crossmodal)
 app.command(epilog=perturb.EXAMPLES)(perturb.perturb)
 app.command(epilog=robustness.EXAMPLES)(robustness.robustness)
 app.command(epilog=leakage.EXAMPLES)(leakage.leakage)

@@ -108,7 +108,13 @@ def _text(
 
 def _print(console: rich.console.Console, tables: Sequence[Table]) -> None:
     for table in tables:
-        console.print(rich_table(table))
+        made = rich_table(table)
+        if made.title:
+            console.print(rich.text.Text(str(made.title), style="italic"), soft_wrap=True)
+            made.title = None
+        # A line that the terminal breaks is read more easily than a number that was cut.
+        needed = sum((column.min_width or _SHORT) + 2 for column in made.columns) + 2
+        console.print(made, width=max(console.width, needed), crop=False, soft_wrap=needed > console.width)
         for note in table.notes:
             console.print(rich.text.Text(note, style="dim"), soft_wrap=True)
 
@@ -143,7 +149,14 @@ def rich_table(table: Table) -> rich.table.Table:
     made = rich.table.Table(title=table.title or None, box=rich.box.SIMPLE_HEAD, title_justify="left")
     for index, column in enumerate(table.columns):
         short = all(len(table.shown(row[index])) <= _SHORT for row in table.rows)
-        made.add_column(column, justify="right" if table.is_number(index) else "left", no_wrap=short, overflow="fold")
+        widest = max([len(column), *(len(table.shown(row[index])) for row in table.rows)])
+        made.add_column(
+            column,
+            justify="right" if table.is_number(index) else "left",
+            no_wrap=short,
+            overflow="fold",
+            min_width=widest if short else None,
+        )
     for row in table.rows:
         made.add_row(*(rich.text.Text(table.shown(cell)) for cell in row))
     return made

@@ -11,6 +11,7 @@ from caplens.perturb import Noticed, Robustness
 from caplens.report.tables import Cell, Table
 
 LEVEL = "95%"
+_CONVINCING = 0.01
 
 
 def scores_table(results: Results) -> Table:
@@ -51,12 +52,14 @@ def bench_table(results: BenchResults) -> Table:
     for name in results.measures:
         for metric, found in results.results.items():
             value, low, high, published, points, ties = found[name]
-            within = None if published is None else abs(value - published)
-            rows.append([name, metric, value, low, high, published, within, points, ties])
+            rows.append([name, metric, value, low, high, published, within(results, metric, name), points, ties])
+    # Accuracies are about comparisons, of which each measure has its own number, and some of which may be ties.
+    contest = any(row[8] is not None for row in rows)
     notes = [
-        f"{results.rows:,} captions of {results.images:,} images, times 100; intervals by bootstrap over images.",
+        f"{results.rows:,} {'captions' if contest else 'data points'} about {results.images:,} images, times 100; intervals by"
+        " bootstrap over images.",
         *(
-            [f"Published: {results.source}; 'within' is how far from it we are."]
+            [f"Published: {results.source}; 'within' is how far from it we are, where the model is the same."]
             if any(row[5] is not None for row in rows)
             else []
         ),
@@ -64,10 +67,21 @@ def bench_table(results: BenchResults) -> Table:
         *results.signatures.values(),
     ]
     columns = ["measure", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within", "points", "ties"]
-    # Accuracies are about comparisons, of which each measure has its own number, and some of which may be ties.
-    kept = [place for place in range(len(columns)) if place < 7 or any(row[8] is not None for row in rows)]
+    kept = [
+        place
+        for place in range(len(columns))
+        if place < 5 or (place < 7 and any(row[place] is not None for row in rows)) or (place >= 7 and contest)
+    ]
     chosen = [[row[place] for place in kept] for row in rows]
     return Table([columns[place] for place in kept], chosen, title=_bench_title(results), notes=notes, digits=2)
+
+
+def within(results: BenchResults, metric: str, measure: str) -> float | None:
+    """How far a value is from the published one; nothing for caplens-mini, which no paper is about."""
+    estimate = results.results[metric][measure]
+    if estimate.published is None or "|model:caplens-mini" in results.signatures[metric]:
+        return None
+    return abs(estimate.value - estimate.published)
 
 
 def _bench_title(results: BenchResults) -> str:
@@ -76,30 +90,50 @@ def _bench_title(results: BenchResults) -> str:
 
 
 def significance_table(results: BenchResults) -> Table:
-    """Which metrics agree with people better than which, by the benchmark's first measure: row minus column, and p."""
-    name, metrics = results.measures[0], list(results.results)
+    """Which metrics agree with people better than which, by the benchmark's main measure: row minus column, and p."""
+    name, metrics = results.headline, list(results.results)
     cells: dict[tuple[str, str], str] = {}
     for contrast in results.contrasts:
         if contrast.measure == name:
             p = shown_p(contrast.p)
-            cells[contrast.first, contrast.second] = f"{contrast.difference:+.2f} ({p})"
-            cells[contrast.second, contrast.first] = f"{-contrast.difference:+.2f} ({p})"
+            for pair, difference in (
+                ((contrast.first, contrast.second), contrast.difference),
+                ((contrast.second, contrast.first), -contrast.difference),
+            ):
+                cells[pair] = "–" if math.isnan(difference) else f"{difference:+.2f} ({p})"
     rows: list[list[Cell]] = [[row, *("" if row == column else cells[row, column] for column in metrics)] for row in metrics]
+    pairs = len(metrics) * (len(metrics) - 1) // 2
+    smallest = min(1.0, pairs * 2 / (results.resamples + 1))
     notes = [f"Row minus column in {name}, and p by paired bootstrap over images, corrected by Holm."]
+    if smallest > _CONVINCING:
+        notes.append(f"With {results.resamples} resamples no p can be below {smallest:.3f}; take more.")
     return Table(["metric", *metrics], rows, notes=notes)
 
 
 def benchmarks_table(many: Sequence[BenchResults]) -> Table:
-    """Several benchmarks or languages in one: rows are measures and metrics, by the first measure of each or by all of a few."""
+    """A row for each benchmark, protocol, language, measure and metric."""
     rows: list[list[Cell]] = []
     for results in many:
         for name in results.measures:
             for metric, found in results.results.items():
-                value, low, high, published, points, _ = found[name]
+                value, low, high, published, points, ties = found[name]
                 about = [results.benchmark, results.protocol, results.lang, name, metric]
-                rows.append([*about, value, low, high, published, None if published is None else abs(value - published), points])
-    columns = ["benchmark", "protocol", "lang", "measure", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published"]
-    return Table([*columns, "within", "points"], rows, digits=2)
+                rows.append([*about, value, low, high, published, within(results, metric, name), points, ties])
+    columns = [
+        "benchmark",
+        "protocol",
+        "lang",
+        "measure",
+        "metric",
+        "value",
+        "low",
+        "high",
+        "published",
+        "within",
+        "points",
+        "ties",
+    ]
+    return Table(columns, rows, digits=2)
 
 
 def by_language_table(many: Sequence[BenchResults]) -> Table:
@@ -108,7 +142,7 @@ def by_language_table(many: Sequence[BenchResults]) -> Table:
     first = many[0]
     shared = [metric for metric in first.results if all(metric in results.results for results in many)]
     published = False
-    for name in first.measures:
+    for name in (name for name in first.measures if all(name in results.measures for results in many)):
         for metric in shared:
             estimates = [results.results[metric][name] for results in many]
             overall = sum(estimate.value for estimate in estimates) / len(estimates)
@@ -124,10 +158,8 @@ def by_language_table(many: Sequence[BenchResults]) -> Table:
         rows,
         title=f"{first.benchmark}, protocol {first.protocol}, by language",
         notes=[
-            "Times 100; overall is the mean of the languages.",
+            "Times 100; overall is the mean of the languages. Intervals, ties and signatures are in the JSON.",
             *([f"In brackets: {'; '.join(sources)}."] if published else []),
-            "To reproduce:",
-            *dict.fromkeys(signature for results in many for signature in results.signatures.values()),
         ],
         digits=1,
     )
@@ -135,11 +167,14 @@ def by_language_table(many: Sequence[BenchResults]) -> Table:
 
 def by_protocol_table(many: Sequence[BenchResults]) -> Table:
     """How the ranking of metrics changes with the way ratings are aggregated: value and rank."""
-    name = many[0].measures[0]
+    name = many[0].headline
     rows: list[list[Cell]] = []
-    for metric in many[0].results:
+    for metric in dict.fromkeys(metric for results in many for metric in results.results):
         cells: list[Cell] = []
         for results in many:
+            if metric not in results.results:
+                cells.append(None)
+                continue
             values = {other: found[name].value for other, found in results.results.items()}
             rank = 1 + sum(value > values[metric] for value in values.values())
             cells.append(f"{values[metric]:.2f} ({rank})")
@@ -147,7 +182,7 @@ def by_protocol_table(many: Sequence[BenchResults]) -> Table:
     return Table(
         ["metric", *(results.protocol for results in many)],
         rows,
-        title=f"{many[0].benchmark}, {name} by protocol",
+        title=f"{many[0].benchmark} ({many[0].lang}), {name} by protocol",
         notes=["Times 100, and in brackets the metric's rank among these."],
     )
 
@@ -162,8 +197,14 @@ def cross_language_table(found: CrossLanguage, metric: str) -> Table:
     ]
     notes = [f"Pearson's correlation between the scores of {found.items:,} items in two languages."]
     if len(parts) > 1:
-        notes.append("low and high: items whose translations lie below the 25th and above the 75th percentile of quality.")
-    return Table(["items", "lang", *found.langs], rows, title=f"{found.benchmark}, {metric} across languages", notes=notes)
+        counts = ", ".join(f"{lang} {count:,}" for lang, count in found.known.items())
+        notes.append(f"low and high: translations below the 25th and above the 75th percentile of quality (known of: {counts}).")
+    return Table(
+        ["items", "lang", *found.langs],
+        rows,
+        title=f"{found.benchmark}, {metric} across languages (protocol {found.protocol})",
+        notes=notes,
+    )
 
 
 def crossmodal_statistics_table(statistics: Sequence[Statistics]) -> Table:
@@ -236,6 +277,17 @@ def robustness_table(results: Robustness) -> Table:
 def robustness_rows(results: Robustness) -> Table:
     """A row for each metric, language and perturbation, with intervals."""
     return Table(list(Noticed._fields), [list(one) for one in results.found])
+
+
+def crossmodal_rows(found: Mapping[str, Comparison]) -> Table:
+    """The same in numbers, a row for each language, system and metric."""
+    rows: list[list[Cell]] = [
+        [lang, system, metric, comparison.samples, *scores[system]]
+        for lang, comparison in found.items()
+        for metric, scores in comparison.scores.items()
+        for system in comparison.systems
+    ]
+    return Table(["lang", "system", "metric", "captions", "value", "low", "high"], rows)
 
 
 def systems_table(comparison: Comparison) -> Table:

@@ -13,7 +13,7 @@ from caplens.bench import correlate_languages, find_leaks, get_benchmark, read_q
 def test_pascal_50s_is_reproduced(benchmarks, golden):
     metrics = ["length", "bleu1", "bleu4", "rouge-l", "cider"]
     found = package.bench("pascal-50s", benchmarks / "pascal50s", metrics, resamples=5).results
-    published = golden("benchmarks")["pascal-50s"]
+    published = next(one["values"] for one in golden("benchmarks") if one["benchmark"] == "pascal-50s")
     off = {
         (metric, measure): abs(found[metric][measure].value - published[measure][metric])
         for measure in ("HC", "HI", "HM", "MM", "mean")
@@ -37,12 +37,13 @@ def test_the_valid_pairs_of_valse_are_as_many_as_published(benchmarks):
 
 
 def test_every_language_of_marvl_and_xvnli_is_read(benchmarks):
-    found, failed = package.bench_many(["marvl", "xvnli"], benchmarks, ["length", "bleu1"], resamples=5)
+    suite = package.bench_many(["marvl", "xvnli"], benchmarks, ["length", "bleu1"], resamples=5)
+    found = suite.results
     assert [(one.benchmark, one.lang) for one in found] == [
         *(("marvl", lang) for lang in ("id", "sw", "ta", "tr", "zh")),
         *(("xvnli", lang) for lang in ("en", "ar", "es", "fr", "ru")),
     ]
-    assert not failed
+    assert not suite.failed
     # MaRVL has no references and one statement for all its photos, so that its length tells nothing.
     assert list(found[0].results) == ["length"]
     assert found[0].results["length"]["accuracy 1"][:1] == (0.0,)
@@ -102,8 +103,8 @@ def test_a_broken_benchmark_does_not_stop_the_others(collection, caplens):
     (collection / "valse" / "existence.json").write_text('{"a": {"caption": "a dog"}}', encoding="utf-8")
     said = caplens("bench", "all", "--data", collection, "-m", "length", "--resamples", 5, "-f", "json")
     assert said.status == 3
-    assert "has no caption, foil, image_file or mturk" in json.loads(said.out)["not_run"]["valse (en)"]
-    assert "valse (en) was not run" in said.err
+    assert "has no caption, foil, image_file or mturk" in json.loads(said.out)["not_run"]["valse (en, valid)"]
+    assert "valse (en, valid) was not run" in said.err
     empty = collection / "photos"
     assert "there are no files of any benchmark" in caplens("bench", "all", "--data", empty, "-m", "length").err
 
@@ -140,7 +141,7 @@ def test_several_models_in_one_run(collection, caplens):
 
 
 def test_scores_are_correlated_across_languages(collection, write):
-    found, _ = package.bench_many(["xvnli"], collection, ["length"], resamples=5)
+    found = package.bench_many(["xvnli"], collection, ["length"], resamples=5).results
     french = found[1].captions
     qualities = zip(french, (4, 5, 6, 1, 2, 3), strict=True)
     rows = [{"id": text, "caption": text, "lang": "fr", "quality": quality} for text, quality in qualities]
@@ -150,12 +151,15 @@ def test_scores_are_correlated_across_languages(collection, write):
     for part, value in (("all", 0), ("low", -1), ("high", 1)):
         assert across.correlations["length"][part] == pytest.approx(np.array([[1, value], [value, 1]]))
     assert across.to_dict()["correlations"]["length"]["high"] == [[1, 1], [1, 1]]
-    with pytest.raises(package.InputError, match="a 'lang' and a 'quality' are needed"):
-        read_quality(write("bad.jsonl", [{"id": "1", "caption": "x", "lang": "fr"}]))
+    assert across.known == {"en": 0, "fr": 6}
+    with pytest.raises(package.InputError, match="line 1: there is no 'quality'"):
+        read_quality(write("bad.jsonl", [{"caption": "x", "lang": "fr"}]))
+    with pytest.raises(package.InputError, match="none of the qualities is about a caption of this run"):
+        correlate_languages(found, {("fr", "something else"): 1.0})
 
 
 def test_translations_of_expert_captions_are_judged_alike(flickr8k):
-    found, _ = package.bench_many(["flickr8k-expert"], flickr8k, ["length"], langs=["en", "ja", "tr"], resamples=2)
+    found = package.bench_many(["flickr8k-expert"], flickr8k, ["length"], langs=["en", "ja", "tr"], resamples=2).results
     across = correlate_languages(found)
     english, japanese, turkish = across.correlations["length"]["all"]
     # Long captions have long translations.
@@ -174,18 +178,73 @@ def test_leaks_are_found_by_name_and_by_content(collection, caplens):
     training = collection / "training"
     training.mkdir()
     (training / "renamed.png").write_bytes((photos / "11_abc.png").read_bytes())
-    (training / "12.jpg").write_bytes(b"something else")
+    (training / "12_other.jpg").write_bytes(b"something else")
+    (photos / "12_abc.png").write_bytes(b"another content")
     found = find_leaks(get_benchmark("xvnli"), collection, training, photos)
-    assert (found.same_name, found.same_content, found.compared) == (["12.jpg"], ["11.jpg"], 1)
+    assert (found.same_name, found.same_content, found.compared) == (["12.jpg"], ["11.jpg"], 2)
     listed = collection / "train.txt"
     listed.write_text("folder/12.webp\nother.jpg\n", encoding="utf-8")
     said = caplens("leakage", "xvnli", "--data", collection, "--training", listed, "-f", "json")
     assert said.status == 3
     assert json.loads(said.out)["same_name"] == ["12.jpg"]
-    listed.write_text("\n", encoding="utf-8")
-    assert "the list is empty" in caplens("leakage", "xvnli", "--data", collection, "--training", listed).err
+    for content, words in (("\n", "the list is empty"), ("12.jpg\ta dog\n", "line 1: this is no list of images")):
+        listed.write_text(content, encoding="utf-8")
+        assert words in caplens("leakage", "xvnli", "--data", collection, "--training", listed).err
+    assert (
+        "there are no images in this folder"
+        in caplens("leakage", "xvnli", "--data", collection, "--training", collection / "valse").err
+    )
 
 
 def test_no_test_photo_of_flickr8k_is_in_its_training_list(flickr8k):
     for list_, leaks in (("train.txt", 0), ("test.txt", 1000)):
         assert len(find_leaks(get_benchmark("flickr8k-expert"), flickr8k, flickr8k / list_).leaked) == leaks
+
+
+def test_a_language_that_is_not_there_is_refused(collection, caplens):
+    assert (
+        "valse has no captions in 'ja' here; there are: en."
+        in caplens("bench", "valse", "--data", collection, "--lang", "ja").err
+    )
+    assert "there are: en, fr." in caplens("bench", "xvnli", "--data", collection, "--lang", "de", "-m", "length").err
+
+
+def test_a_wrong_folder_of_images_is_not_overlooked(collection, caplens):
+    said = caplens("bench", "xvnli", "--data", collection, "--images", collection / "nothing")
+    assert (said.status, "there is no such folder of images" in said.err) == (2, True)
+
+
+def test_overall_is_the_mean_of_the_languages(collection, caplens):
+    said = caplens("bench", "xvnli", "--data", collection, "-m", "length", "--lang", "all", "--resamples", 5)
+    # All English statements are in the order of their lengths, and half of the French.
+    assert ["accuracy", "1", "length", "100.0", "50.0", "75.0"] in [line.split() for line in said.out.splitlines()]
+    assert (
+        "--quality is for several languages"
+        in caplens("bench", "xvnli", "--data", collection, "-m", "length", "--quality", _quality(collection)).err
+    )
+
+
+def _quality(folder):
+    path = folder / "quality.tsv"
+    path.write_text("lang\tcaption\tquality\nfr\tchien11\t0.5\n", encoding="utf-8")
+    return path
+
+
+def test_p_is_corrected_for_all_pairs(flickr8k):
+    def p(metrics):
+        found = package.bench("flickr8k-expert", flickr8k, metrics, resamples=50).contrasts
+        return min(contrast.p for contrast in found if contrast.measure == "tau-c")
+
+    # The smallest p of 50 resamples is 2/51; Holm multiplies the smallest of three by three.
+    assert p(["cider", "length"]) == pytest.approx(2 / 51)
+    assert p(["cider", "length", "bleu1"]) == pytest.approx(6 / 51)
+
+
+def test_what_was_published_is_not_held_against_a_part(collection, flickr8k, caplens):
+    found = package.bench("xvnli", collection, ["clipscore"], images=collection / "photos", resamples=5)
+    assert found.results["clipscore"]["accuracy 1"].published is None
+    said = caplens("bench", "flickr8k-expert", "--data", flickr8k, "-m", "cider", "--resamples", 2, "-f", "csv")
+    rows = [dict(zip(said.out.splitlines()[0].split(","), line.split(","), strict=True)) for line in said.out.splitlines()[1:]]
+    assert [(row["measure"], row["published"], round(float(row["within"]), 2)) for row in rows[:3]] == [
+        ("tau-c", "43.9", 0.01), ("tau-b", "43.6", 0.0), ("spearman", "54.3", 0.05),
+    ]  # fmt: skip
