@@ -141,8 +141,13 @@ def flatness(pixels: Any) -> tuple[Any, Any]:
     return (change == 0).mean((1, 2)), change.mean((1, 2)) / 6
 
 
+def mini_folder(name: str) -> Path:
+    """Where the files of the model inside the package are, or those of another model that caplens trained."""
+    return Path(str(files("caplens.backbones").joinpath(DEFAULT))) if name == DEFAULT else Path(name)
+
+
 def load(name: ModelName, setting: Setting) -> Backbone:
     """The model inside the package, or that of a folder."""
     if name.full == DEFAULT:
-        return MiniBackbone(DEFAULT, Path(str(files("caplens.backbones").joinpath(DEFAULT))), setting)
+        return MiniBackbone(DEFAULT, mini_folder(DEFAULT), setting)
     return MiniBackbone(name.full, find_model(name.model, LAYOUT, offline=True), setting)

@@ -5,9 +5,13 @@ from typing import Annotated
 
 import typer
 
+from caplens.backbones.mini import DEFAULT, mini_folder
+from caplens.backbones.registry import is_mini
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.output import say
+from caplens.data import SampleFile, with_images
+from caplens.embed import open_engine
 from caplens.errors import InputError
 from caplens.libraries import require
 
@@ -56,4 +60,44 @@ def mini(
     recipe = read_config(config, change or (), small=small)
     with progress_bar(quiet):
         made = train_mini(data, out, recipe, seed, device)
+    say(f"the model is in {made}; use it with --model {made}")
+
+
+PRMCS_EXAMPLES = """
+[bold]Examples[/bold]
+
+caplens train prmcs captions.jsonl --images photos --out runs/prmcs
+
+caplens robustness held_out.jsonl --images photos --model runs/prmcs/model
+"""
+
+
+@app.command(epilog=PRMCS_EXAMPLES)
+def prmcs(
+    captions: Annotated[Path, typer.Argument(help="Good captions, with 'image' and 'lang'.")],
+    images: Annotated[Path, typer.Option(help="The folder that the images' names are relative to.")],
+    out: Annotated[Path, typer.Option(help="Where its files go; a run that finds its own files there goes on.")],
+    model: Annotated[str, typer.Option(help="caplens-mini, or the folder of a model that caplens trained.")] = DEFAULT,
+    config: Annotated[Path | None, typer.Option(help="Another recipe. \\[default: prmcs.toml of the package]")] = None,
+    change: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Teach a model's text tower to notice perturbed captions (PR-MCS): minutes on two cores.
+
+    The model is the folder OUT/model, to be used with --model OUT/model.
+    """
+    for module in _NEEDED:
+        require(module, "Training", "train")
+    from caplens.train.prmcs import train_prmcs
+    from caplens.train.recipe import read_config
+
+    recipe = read_config(config, change or (), recipe="prmcs")
+    if not is_mini(model):
+        raise InputError(f"{model}: so far only caplens-mini and models trained by caplens can be tuned so.")
+    with progress_bar(quiet):
+        engine = open_engine(model)
+        samples = list(with_images(SampleFile(captions), images))
+        made = train_prmcs(samples, engine, mini_folder(model), out, recipe, seed, device)
     say(f"the model is in {made}; use it with --model {made}")

@@ -10,32 +10,28 @@
 Every stage leaves a file behind, and a run that finds it goes on with the next.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from caplens.backbones.mini import flatness
 from caplens.backbones.network import choose_device
-from caplens.data.files import replacing
-from caplens.errors import InputError, reason
+from caplens.errors import InputError
 from caplens.progress import note
 from caplens.text.subwords import Subwords
 from caplens.train.captions import Captions, Known, number_captions
 from caplens.train.collection import Group, read_groups, read_photos
 from caplens.train.export import save_model
-from caplens.train.loop import Schedule, Workplace, batches, checkpoint_of, fit, shuffled
+from caplens.train.loop import Schedule, batches, shuffled
 from caplens.train.losses import contrastive, unlike
 from caplens.train.networks import ImageShape, ImageTower, Teacher, TextShape, TextTower
 from caplens.train.recipe import Config
+from caplens.train.run import Run
 from caplens.train.views import Views, mixed
 from caplens.train.vocabulary import learn_vocabulary
 
@@ -45,58 +41,6 @@ WEIGHT = 1.0
 _USUAL = 0.999
 """The share of training photos that count as such."""
 _SEEN_AT_ONCE = 2048
-
-
-@dataclass
-class Run:
-    """One training run: where its data is, where its files go."""
-
-    data: Path
-    folder: Path
-    config: Config
-    seed: int
-    device: str
-
-    def begin(self) -> None:
-        """Note in the folder what is trained there, or see that it is the same as before."""
-        about = self.folder / "run.json"
-        mine = json.dumps({"recipe": self.config, "seed": self.seed}, indent=1)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.folder}: this folder cannot be made ({error.strerror}). Choose another for --out.") from None
-        if about.is_file() and about.read_text(encoding="utf-8") != mine:
-            raise InputError(
-                f"{self.folder}: another recipe or seed was begun here. Choose another folder for --out, or empty it."
-            )
-        with replacing(about) as temporary:
-            temporary.write_text(mine, encoding="utf-8")
-
-    def stage(self, name: str, network: nn.Module, train: Callable[[], Mapping[str, Tensor]]) -> None:
-        """Fill `network` with the weights of a stage: those of a file that is there, or newly trained ones."""
-        path = self.folder / f"{name}.safetensors"
-        if not path.is_file():
-            weights = {key: value.detach().float().cpu().contiguous() for key, value in train().items()}
-            with replacing(path) as temporary:
-                save_file(weights, temporary)
-        checkpoint_of(self.folder, name).unlink(missing_ok=True)
-        try:
-            network.load_state_dict(load_file(path))
-        except (SafetensorError, RuntimeError) as error:
-            raise InputError(f"{path}: these weights do not fit ({reason(error)}). Remove the file to train them anew.") from None
-        network.to(self.device).eval()
-
-    def fit(
-        self,
-        name: str,
-        networks: Mapping[str, nn.Module],
-        loss_at: Callable[[int, Generator], Tensor],
-        schedule: Schedule,
-        faster: Sequence[str] = (),
-        times: float = 1.0,
-    ) -> dict[str, nn.Module]:
-        workplace = Workplace(self.folder, self.device, self.seed, self.config["data"]["half"])
-        return fit(name, networks, loss_at, schedule, workplace, faster, times)
 
 
 def train_mini(data: Path, folder: Path, config: Config, seed: int = 0, device: str = "auto") -> Path:

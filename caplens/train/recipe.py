@@ -11,21 +11,24 @@ from caplens.errors import InputError
 Config = dict[str, dict[str, Any]]
 
 
-def read_config(path: Path | None = None, changes: Sequence[str] = (), *, small: bool = False) -> Config:
-    """The recipe beside this file, the small one, or that of another file; `changes` are like `distil.steps=2000`."""
-    known: Config = tomllib.loads(_shipped("mini.toml"))
+def read_config(path: Path | None = None, changes: Sequence[str] = (), *, recipe: str = "mini", small: bool = False) -> Config:
+    """The recipe beside this file, its small form, or that of another file; `changes` are like `distil.steps=2000`."""
+    shipped = f"{recipe}.toml"
+    known: Config = tomllib.loads(_shipped(shipped))
     try:
-        text = _shipped("mini_small.toml" if small else "mini.toml") if path is None else path.read_text(encoding="utf-8")
+        text = _shipped(f"{recipe}_small.toml" if small else shipped) if path is None else path.read_text(encoding="utf-8")
         config: Config = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
     if {section: _types(keys) for section, keys in config.items()} != {section: _types(keys) for section, keys in known.items()}:
-        raise InputError(f"{path}: a recipe has exactly the sections and keys of mini.toml, with values of the same kinds.")
+        raise InputError(f"{path}: a recipe has exactly the sections and keys of {shipped}, with values of the same kinds.")
     for change in changes:
         name, equals, value = change.partition("=")
         section, _, key = name.partition(".")
         if not equals or key not in known.get(section, {}):
-            raise InputError(f"--set {change}: give SECTION.KEY=VALUE with a key of the recipe, such as distil.steps=2000.")
+            first = next(iter(known))
+            example = f"{first}.{next(iter(known[first]))}"
+            raise InputError(f"--set {change}: give SECTION.KEY=VALUE with a key of the recipe, such as {example}=….")
         try:
             given = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
