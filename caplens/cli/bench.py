@@ -77,6 +77,8 @@ def bench(
         raise InputError(f"{name} compares captioners; use 'caplens crossmodal --data {data} CAPTIONS…'.")
     benchmarks = None if name == _ALL else [name]
     langs = _langs(name, lang)
+    if quality is not None and langs is not None and len(langs) < 2:
+        raise InputError("--quality is for several languages of one benchmark; name them with --lang.")
     known_quality = None if quality is None else read_quality(quality)
     with progress_bar(quiet):
         common: dict[str, Any] = {
@@ -93,12 +95,12 @@ def bench(
             protocols = None if protocol is None else [protocol]
             suite = api.bench_many(benchmarks, data, names, protocols=protocols, langs=langs, **common)
         across = _across(suite.results, known_quality)
-    if quality is not None and not across:
-        raise InputError("--quality is for several languages of one benchmark; name them with --lang.")
     found = suite.results
     tables = _tables(found, across, protocol == _ALL)
     deliver(output, form, lambda: _document(suite, across), tables, lambda: benchmarks_table(found))
     warn(_warnings(suite))
+    if quality is not None and not across:
+        warn(["--quality was not used: no benchmark has the same items in several languages."])
     if suite.failed or any(results.failed for results in found):
         raise typer.Exit(3)
 

@@ -87,7 +87,10 @@ def _tuned(run: Run, text: TextTower, subwords: Subwords, photos: list[Photo], v
     before.to(run.device).eval()
 
     def encode(tower: TextTower, captions: list[str]) -> Tensor:
-        ids = torch.from_numpy(padded([subwords.encode(caption) for caption in captions], subwords, tower.shape.max_tokens))
+        numbers = [subwords.encode(caption) for caption in captions]
+        # No longer than needed: attention over padding is half of the work otherwise.
+        longest = min(tower.shape.max_tokens, 1 + max(map(len, numbers)))
+        ids = torch.from_numpy(padded(numbers, subwords, longest))
         return F.normalize(tower(ids.to(run.device)).float(), dim=-1)
 
     def loss_at(step: int, chance: Generator) -> Tensor:

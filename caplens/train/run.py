@@ -38,7 +38,7 @@ class Run:
             raise InputError(f"{self.folder}: this folder cannot be made ({error.strerror}). Choose another for --out.") from None
         if about.is_file() and about.read_text(encoding="utf-8") != mine:
             raise InputError(
-                f"{self.folder}: another recipe or seed was begun here, or other data. Choose another folder for --out, or empty it."
+                f"{self.folder}: another recipe or seed was begun here, or other data. Choose another folder for --out."
             )
         with replacing(about) as temporary:
             temporary.write_text(mine, encoding="utf-8")
