@@ -77,9 +77,10 @@ def bench_table(results: BenchResults) -> Table:
 
 
 def within(results: BenchResults, metric: str, measure: str) -> float | None:
-    """How far a value is from the published one; nothing for caplens-mini, which no paper is about."""
+    """How far a value is from the published one; nothing for models that caplens trained, which no paper is about."""
     estimate = results.results[metric][measure]
-    if estimate.published is None or "|model:caplens-mini" in results.signatures[metric]:
+    _, of_model, rest = results.signatures[metric].partition("|model:")
+    if estimate.published is None or (of_model and ":" not in rest.partition("|")[0]):
         return None
     return abs(estimate.value - estimate.published)
 
