@@ -1,18 +1,30 @@
 """`caplens bench`: how well metrics agree with people."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from caplens import api
-from caplens.bench import BenchResults, CrossLanguage, correlate_languages, crossmodal3600, get_benchmark, read_quality
+from caplens.bench import (
+    BenchResults,
+    CrossLanguage,
+    Judgements,
+    correlate_languages,
+    crossmodal3600,
+    get_benchmark,
+    read_quality,
+)
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.models import Models, with_models
-from caplens.cli.output import choose_format, deliver, warn
+from caplens.cli.output import choose_format, deliver, say, warn
+from caplens.data import write_samples
+from caplens.data.files import ensure_writable
 from caplens.errors import InputError
+from caplens.metrics.given import GivenScores
 from caplens.report import Table
 from caplens.report.views import (
     bench_table,
@@ -39,6 +51,10 @@ caplens bench flickr8k-expert --data flickr8k --images flickr8k/images -m clipsc
 caplens bench flickr8k-expert --data flickr8k --protocol all
 
 caplens bench all --data data --images photos -o all.json
+
+caplens bench flickr8k-expert --data flickr8k --items items.jsonl
+
+caplens bench flickr8k-expert --data flickr8k --scores mine.jsonl -m cider
 """
 
 
@@ -53,6 +69,13 @@ def bench(
     lang: Annotated[
         str | None, typer.Option(help="Languages of the captions (en,ja), or all. \\[default: en; all with 'bench all']")
     ] = None,
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Scores of your own metric: JSONL with id and score, called after the file; may be given several times."
+        ),
+    ] = None,
+    items: Annotated[Path | None, typer.Option(help="Write what is judged, with its ids, to this file, and stop.")] = None,
     quality: Annotated[
         Path | None, typer.Option(help="A file with lang, caption and quality of translations, for the tables across languages.")
     ] = None,
@@ -72,9 +95,14 @@ def bench(
     images.
     """
     form = choose_format(output, format)
-    names = options.metric_names(metric, (*_DEFAULT, "clipscore", "refclipscore") if models.chosen else _DEFAULT)
+    default = () if scores else (*_DEFAULT, "clipscore", "refclipscore") if models.chosen else _DEFAULT
+    names = options.metric_names(metric, default)
+    given = [GivenScores.read(path) for path in scores or []]
     if name == crossmodal3600.NAME:
         raise InputError(f"{name} compares captioners; use 'caplens crossmodal --data {data} CAPTIONS…'.")
+    if items is not None:
+        _write_items(name, data, protocol, lang, items)
+        return
     benchmarks = None if name == _ALL else [name]
     langs = _langs(name, lang)
     if quality is not None and langs is not None and len(langs) < 2:
@@ -89,11 +117,11 @@ def bench(
             "resamples": resamples,
             "seed": seed,
         }
-        if benchmarks and langs and len(langs) == 1 and metric and protocol != _ALL:
-            suite = api.Suite([api.bench(name, data, names, protocol=protocol, lang=langs[0], **common)], {}, [])
+        if benchmarks and langs and len(langs) == 1 and (metric or given) and protocol != _ALL:
+            suite = api.Suite([api.bench(name, data, [*names, *given], protocol=protocol, lang=langs[0], **common)], {}, [])
         else:
             protocols = None if protocol is None else [protocol]
-            suite = api.bench_many(benchmarks, data, names, protocols=protocols, langs=langs, **common)
+            suite = api.bench_many(benchmarks, data, [*names, *given], protocols=protocols, langs=langs, **common)
         across = _across(suite.results, known_quality)
     found = suite.results
     tables = _tables(found, across, protocol == _ALL)
@@ -103,6 +131,18 @@ def bench(
         warn(["--quality was not used: no benchmark has the same items in several languages."])
     if suite.failed or any(results.failed for results in found):
         raise typer.Exit(3)
+
+
+def _write_items(name: str, data: Path, protocol: str | None, lang: str | None, target: Path) -> None:
+    """The captions of a benchmark as samples, with the human values where each has one."""
+    ensure_writable(target)
+    benchmark = get_benchmark(name)
+    loaded = benchmark.load(benchmark.home(data), protocol or next(iter(benchmark.protocols)), lang or "en")
+    samples = loaded.samples
+    if isinstance(loaded, Judgements):
+        human = loaded.human.reshape(len(samples), -1).tolist()
+        samples = [replace(sample, ratings=tuple(values)) for sample, values in zip(samples, human, strict=True)]
+    say(f"{write_samples(samples, target):,} captions written to {target}")
 
 
 def _langs(name: str, given: str | None) -> list[str] | None:

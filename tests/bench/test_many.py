@@ -248,3 +248,25 @@ def test_what_was_published_is_not_held_against_a_part(collection, flickr8k, cap
     assert [(row["measure"], row["published"], round(float(row["within"]), 2)) for row in rows[:3]] == [
         ("tau-c", "43.9", 0.01), ("tau-b", "43.6", 0.0), ("spearman", "54.3", 0.05),
     ]  # fmt: skip
+
+
+def test_a_metric_of_ones_own_is_judged_from_a_file(flickr8k, caplens, tmp_path):
+    items = tmp_path / "items.jsonl"
+    assert caplens("bench", "flickr8k-expert", "--data", flickr8k, "--items", items, "--protocol", "mean").status == 0
+    rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 5664
+    assert set(rows[0]) >= {"id", "image", "caption", "references", "ratings"}
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text("\n".join(json.dumps({"id": row["id"], "score": row["ratings"][0]}) for row in rows), encoding="utf-8")
+    said = caplens(
+        "bench", "flickr8k-expert", "--data", flickr8k, "--protocol", "mean", "--scores", mine, "-m", "length",
+        "--resamples", 5, "-f", "json",
+    )  # fmt: skip
+    found = json.loads(said.out)["results"]
+    # The ratings themselves agree with people entirely.
+    assert found["mine"]["spearman"]["value"] == pytest.approx(100)
+    assert set(found) == {"mine", "length"}
+    mine.write_text('{"id": "x", "score": 1}\n', encoding="utf-8")
+    assert "mine has no score for it" in caplens("bench", "flickr8k-expert", "--data", flickr8k, "--scores", mine).err
+    mine.write_text('{"id": "x", "score": "high"}\n', encoding="utf-8")
+    assert "line 1: an 'id' and a 'score' that is a number" in caplens("bench", "valse", "--data", flickr8k, "--scores", mine).err
