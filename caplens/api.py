@@ -1,4 +1,4 @@
-"""The three things one does with caplens, as functions: score captions, compare systems, run a benchmark."""
+"""What one does with caplens, as functions: score captions, compare systems, judge metrics, perturb captions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -188,7 +188,7 @@ def crossmodal(
 ) -> dict[str, Comparison]:
     """Captions of systems against the references of Crossmodal-3600, whose folder is `data`: a comparison for each language.
 
-    Captions have the image's key as `id`, and a `lang`. Document frequencies are those of each language's own references.
+    Captions have the image's key as `id`, and a `lang`. Document frequencies are counted over the references of captioned images.
     """
     chosen = _metrics(metrics, tokenizer, None, None, model, prompt, images)
     known = crossmodal3600.references(Path(data))
@@ -198,7 +198,14 @@ def crossmodal(
             if sample.lang is None:
                 raise InputError(f"{name}: the caption {sample.id!r} names no language; give each its 'lang'.")
             by_language.setdefault(base_language(sample.lang), {}).setdefault(name, []).append(sample)
-    return {lang: _compared(mine, chosen, resamples, seed, correction) for lang, mine in sorted(by_language.items())}
+    found = {lang: _compared(mine, chosen, resamples, seed, correction) for lang, mine in sorted(by_language.items())}
+    described = len({image for image, _, _ in known})
+    for comparison in found.values():
+        if comparison.samples < described:
+            comparison.warnings.append(
+                f"{comparison.samples:,} of {described:,} images have captions; frequencies are counted over them."
+            )
+    return found
 
 
 def _compared(

@@ -56,10 +56,6 @@ def references(data: Path) -> References:
     return made
 
 
-def image_count(data: Path) -> int:
-    return len({image for image, _, _ in read_captions(data)})
-
-
 def statistics(data: Path) -> list[Statistics]:
     """What table 1 of the paper counts. Words are what spaces divide, which is little to go by in Chinese, Japanese and Thai."""
     by_language: dict[str, list[tuple[str, ...]]] = {}

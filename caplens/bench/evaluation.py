@@ -1,7 +1,7 @@
 """Holding metrics against a benchmark, beside what papers report, with intervals and tests between the metrics."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from os import PathLike
@@ -132,21 +132,26 @@ def evaluate(
         raise InputError(f"{benchmark.name} has no protocol {protocol!r}; choose from: {', '.join(benchmark.protocols)}.")
     lang = base_language(lang)
     home = benchmark.home(Path(data))
-    loaded = _loaded(benchmark, home, protocol, lang)
+    loaded = load_checked(benchmark, home, protocol, lang)
     warnings = list(loaded.warnings)
     samples, present = loaded.samples, np.ones(len(loaded.samples), dtype=np.bool_)
-    if skip:
-        metrics, reasons = _usable(benchmark, home, loaded, metrics, images)
-        warnings += reasons
-    elif unmet := [metric.name for metric in metrics if "references" in metric.requires and not _has_references(loaded)]:
-        raise InputError(f"{benchmark.name} has no references, and there is no {' and no '.join(unmet)} without.")
+    lacking = {} if any(sample.references for sample in samples) else {"references": "there are no references"}
+    if images is not None and not Path(images).is_dir():
+        raise InputError(f"{images}: there is no such folder of images.")
     if any("image" in metric.requires for metric in metrics):
-        samples, present = _with_files(benchmark, samples, images or benchmark.image_folder(home))
-        if not present.all():
-            warnings.append(
-                f"{int((~present).sum()):,} of {len(present):,} captions are about images that are not there; the results are"
-                " about the others."
-            )
+        try:
+            samples, present = _with_files(benchmark, samples, images or benchmark.image_folder(home))
+        except InputError:
+            if not skip:
+                raise
+            lacking["image"] = "its images are not at hand"
+    metrics, reasons = _usable(benchmark, metrics, lacking, skip)
+    warnings += reasons
+    if not present.all():
+        warnings.append(
+            f"{int((~present).sum()):,} of {len(present):,} captions are about images that are not there; the results are about"
+            " the others."
+        )
     shown = [sample for sample, there in zip(samples, present, strict=True) if there]
     scores = run(track(shown, f"scoring {benchmark.name}", len(shown)), metrics)
     values = {name: np.full(len(samples), np.nan) for name in scores.metrics}
@@ -168,7 +173,8 @@ def evaluate(
         for metric, found in measured.items()
     }
     warnings += scores.warnings
-    for why, count in Counter(map(_general, scores.problems.values())).most_common(3):
+    reasons_by_row = (_general(why, shown[row]) for row, why in scores.problems.items())
+    for why, count in Counter(reasons_by_row).most_common(3):
         warnings.append(f"{count:,} captions were left out: {why}.")
     blind = [metric for metric, of in results.items() if all(estimate.ties == UNIT for estimate in of.values())]
     if blind:
@@ -198,7 +204,7 @@ def evaluate(
     )
 
 
-def _loaded(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> Loaded:
+def load_checked(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> Loaded:
     """What the benchmark's files hold. They come from elsewhere: whatever is wrong with them is told, not raised."""
     benchmark.check_language(home, lang)
     try:
@@ -213,10 +219,9 @@ def _loaded(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> 
     return loaded
 
 
-def _general(why: str) -> str:
-    """A reason without the name of the file it is about."""
-    known = ("the caption is empty", "there are no references", "there is no image")
-    return why if why in known else "their images cannot be read"
+def _general(why: str, sample: Sample) -> str:
+    """The reason, without the name of the file if it is about that."""
+    return "their images cannot be read" if sample.group in why else why
 
 
 def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | PathLike[str]) -> tuple[list[Sample], Rows]:
@@ -229,31 +234,18 @@ def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | 
     return located, present
 
 
-def _has_references(loaded: Loaded) -> bool:
-    return any(sample.references for sample in loaded.samples)
-
-
 def _usable(
-    benchmark: Benchmark[Any], home: Path, loaded: Loaded, metrics: Sequence[Metric], images: str | PathLike[str] | None
+    benchmark: Benchmark[Any], metrics: Sequence[Metric], lacking: Mapping[str, str], skip: bool
 ) -> tuple[list[Metric], list[str]]:
-    """The metrics that find what they need here, and why not the others."""
-    lacking: dict[str, str] = {}
-    if not _has_references(loaded):
-        lacking["references"] = "there are no references"
-    if images is not None and not Path(images).is_dir():
-        raise InputError(f"{images}: there is no such folder of images.")
-    if any("image" in metric.requires for metric in metrics):
-        try:
-            _with_files(benchmark, loaded.samples, images or benchmark.image_folder(home))
-        except InputError:
-            lacking["image"] = "its images are not at hand"
-    kept = [metric for metric in metrics if not metric.requires & lacking.keys()]
+    """The metrics that find what they need here, and why not the others. `lacking` is what is not there, and how that is said."""
     gone: dict[str, list[str]] = {}
     for metric in metrics:
         for need in sorted(metric.requires & lacking.keys()):
             gone.setdefault(lacking[need], []).append(metric.name)
-    if not kept:
-        raise InputError(f"{benchmark.name}: none of the metrics can be used here: {' and '.join(gone)}.")
+    kept = [metric for metric in metrics if not metric.requires & lacking.keys()]
+    if not kept or (gone and not skip):
+        names = ", ".join(metric.name for metric in metrics if metric not in kept)
+        raise InputError(f"{benchmark.name}: {names} cannot be used here: {' and '.join(gone)}.")
     return kept, [f"{', '.join(names)} left out: {why}." for why, names in gone.items()]
 
 

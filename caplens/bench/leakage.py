@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from caplens.bench.base import Benchmark
+from caplens.bench.evaluation import load_checked
 from caplens.data.files import Place, Source
 from caplens.data.sample import Sample
 from caplens.embed.pictures import UnreadableError, picture_key, read
@@ -53,7 +54,7 @@ def find_leaks(
     """
     home = benchmark.home(Path(data))
     lang = lang or ("en" if benchmark.in_english else next(iter(benchmark.languages(home)), "en"))
-    samples = benchmark.load(home, next(iter(benchmark.protocols)), lang).samples
+    samples = load_checked(benchmark, home, next(iter(benchmark.protocols)), lang).samples
     names = sorted({str(sample.image) for sample in samples if sample.image is not None})
     if not names:
         raise InputError(f"{benchmark.name} is not about images.")

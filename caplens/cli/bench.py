@@ -15,6 +15,7 @@ from caplens.bench import (
     correlate_languages,
     crossmodal3600,
     get_benchmark,
+    load_checked,
     read_quality,
 )
 from caplens.cli import options
@@ -96,7 +97,7 @@ def bench(
     """
     form = choose_format(output, format)
     default = () if scores else (*_DEFAULT, "clipscore", "refclipscore") if models.chosen else _DEFAULT
-    names = options.metric_names(metric, default)
+    names = options.listed(metric, default)
     given = [GivenScores.read(path) for path in scores or []]
     if name == crossmodal3600.NAME:
         raise InputError(f"{name} compares captioners; use 'caplens crossmodal --data {data} CAPTIONS…'.")
@@ -137,7 +138,7 @@ def _write_items(name: str, data: Path, protocol: str | None, lang: str | None, 
     """The captions of a benchmark as samples, with the human values where each has one."""
     ensure_writable(target)
     benchmark = get_benchmark(name)
-    loaded = benchmark.load(benchmark.home(data), protocol or next(iter(benchmark.protocols)), lang or "en")
+    loaded = load_checked(benchmark, benchmark.home(data), protocol or next(iter(benchmark.protocols)), lang or "en")
     samples = loaded.samples
     if isinstance(loaded, Judgements):
         human = loaded.human.reshape(len(samples), -1).tolist()

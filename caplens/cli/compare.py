@@ -52,7 +52,7 @@ def compare(
     form = choose_format(output, format, *systems, references, df)
     if not resamples:
         raise InputError("a comparison needs resamples; give at least 1 with --resamples.")
-    names = options.metric_names(metric, ("clipscore",) if models.chosen else ("bleu4", "rouge-l", "cider"))
+    names = options.listed(metric, ("clipscore",) if models.chosen else ("bleu4", "rouge-l", "cider"))
     with progress_bar(quiet):
         comparison = api.compare(
             _captions_by_system(systems),

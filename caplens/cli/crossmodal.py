@@ -62,7 +62,7 @@ def crossmodal(
     systems = {path.stem: path for path in files}
     if len(systems) < len(files):
         raise InputError("two files of captions have the same name; a system is called after its file.")
-    names = options.metric_names(metric, ("cider", "clipscore") if models.chosen else ("cider",))
+    names = options.listed(metric, ("cider", "clipscore") if models.chosen else ("cider",))
     with progress_bar(quiet):
         found = api.crossmodal(
             systems,
@@ -79,9 +79,5 @@ def crossmodal(
     whole = {"caplens": __version__, "benchmark": crossmodal3600.NAME, "languages": by_language}
     deliver(output, form, lambda: whole, [crossmodal_table(found)], lambda: crossmodal_rows(found))
     warn([f"{lang}: {warning}" for lang, comparison in found.items() for warning in comparison.warnings])
-    images = crossmodal3600.image_count(data)
-    few = [lang for lang, comparison in found.items() if comparison.samples < images]
-    if few:
-        warn([f"not all {images:,} images have captions in {', '.join(few)}; CIDEr counts frequencies over those that have."])
     if any(comparison.failed for comparison in found.values()):
         raise typer.Exit(3)

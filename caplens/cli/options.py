@@ -22,9 +22,15 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write here 
 OutputFormat = Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: by the output's suffix, else a table]")]
 Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind", help="repetition, removal, masking, jumble, substitution, or all; may be given several times. \\[default: all]"
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 
-def metric_names(given: list[str] | None, default: tuple[str, ...]) -> list[str]:
+def listed(given: list[str] | None, default: tuple[str, ...]) -> list[str]:
     """`-m cider -m bleu4,rouge-l` -> three names."""
     return [name.strip() for part in given for name in part.split(",") if name.strip()] if given else list(default)

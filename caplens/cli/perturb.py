@@ -25,12 +25,7 @@ caplens perturb captions.jsonl worse.csv --kind jumble --kind masking --lang de 
 def perturb(
     captions: Annotated[Path, typer.Argument(help="Any file of captions; rows may have 'objects', a list of what matters.")],
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix tells the format.")],
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="repetition, removal, masking, jumble, substitution, or all; may be given several times. \\[default: all]"
-        ),
-    ] = None,
+    kind: options.Kinds = None,
     lang: options.Lang = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -40,7 +35,7 @@ def perturb(
     Each caption gives a row for each kind, with the original in 'original' and the kind in 'perturbation'. A caption that cannot
     be made worse in a way is counted, and has no row.
     """
-    wanted = get_perturbations([name for given in kind or ["all"] for name in given.split(",")])
+    wanted = get_perturbations(options.listed(kind, ("all",)))
     ensure_writable(target)
     ensure_apart(target, captions)
     impossible = dict.fromkeys((perturbation.name for perturbation in wanted), 0)

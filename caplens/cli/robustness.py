@@ -26,12 +26,7 @@ caplens robustness captions.jsonl -r references.json -m cider,bleu4 --kind jumbl
 def robustness(
     captions: Annotated[Path, typer.Argument(help="Any file of good captions.")],
     metric: options.Metrics = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="repetition, removal, masking, jumble, substitution, or all; may be given several times. \\[default: all]"
-        ),
-    ] = None,
+    kind: options.Kinds = None,
     references: options.References = None,
     lang: options.Lang = None,
     tokenizer: options.Tokenizer = None,
@@ -48,12 +43,12 @@ def robustness(
     CSV, TSV and JSONL hold a row for each metric, language and perturbation, with confidence intervals by bootstrap over images.
     """
     form = choose_format(output, format, captions, references)
-    names = options.metric_names(metric, ("clipscore",) if models.chosen else DEFAULT_METRICS)
+    names = options.listed(metric, ("clipscore",) if models.chosen else DEFAULT_METRICS)
     with progress_bar(quiet):
         results = api.robustness(
             captions,
             names,
-            [name for given in kind or ["all"] for name in given.split(",")],
+            options.listed(kind, ("all",)),
             references=references,
             images=models.images,
             model=models.open(names),

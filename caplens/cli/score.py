@@ -70,7 +70,7 @@ def score(
     if example and (models.images is not None or references is not None):
         raise InputError("the example has its own images and references; leave --images and --references off.")
     form = choose_format(output, format, captions, references, df)
-    names = options.metric_names(metric, _OF_EXAMPLE if example else ("clipscore",) if models.chosen else DEFAULT_METRICS)
+    names = options.listed(metric, _OF_EXAMPLE if example else ("clipscore",) if models.chosen else DEFAULT_METRICS)
     with progress_bar(quiet), as_file(files("caplens").joinpath("examples")) as shipped:
         results = api.score(
             shipped / "good.jsonl" if captions is None else captions,

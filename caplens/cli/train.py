@@ -31,16 +31,21 @@ caplens score captions.jsonl --images photos --model runs/mini/model
 """
 
 
+Out = Annotated[Path, typer.Option(help="Where its files go; a run that finds its own files there goes on.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
+
+
 @app.command(epilog=MINI_EXAMPLES)
 def mini(
     data: Annotated[Path, typer.Option(help="The folder with flickr8k, multi30k and teacher; docs/mini.md describes it.")],
-    out: Annotated[Path, typer.Option(help="Where its files go; a run that finds its own files there goes on.")],
+    out: Out,
     config: Annotated[Path | None, typer.Option(help="Another recipe. \\[default: the one that made caplens-mini]")] = None,
     small: Annotated[
         bool, typer.Option("--small", help="A recipe of three minutes on two cores, to see whether all is well.")
     ] = False,
-    change: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    change: Changes = None,
+    device: Device = "auto",
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
@@ -76,11 +81,11 @@ caplens robustness held_out.jsonl --images photos --model runs/prmcs/model
 def prmcs(
     captions: Annotated[Path, typer.Argument(help="Good captions, with 'image' and 'lang'.")],
     images: Annotated[Path, typer.Option(help="The folder that the images' names are relative to.")],
-    out: Annotated[Path, typer.Option(help="Where its files go; a run that finds its own files there goes on.")],
+    out: Out,
     model: Annotated[str, typer.Option(help="caplens-mini, or the folder of a model that caplens trained.")] = DEFAULT,
     config: Annotated[Path | None, typer.Option(help="Another recipe. \\[default: prmcs.toml of the package]")] = None,
-    change: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    change: Changes = None,
+    device: Device = "auto",
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:

@@ -135,7 +135,8 @@ def _noticed(
 ) -> Noticed:
     lower = (worse < original).astype(np.float64)
     statistics = np.stack([original, worse, lower, np.ones(len(original))], axis=1)
-    drops, accuracies = (interval(bootstrap_pooled(statistics, pool, groups, resamples, seed)) for pool in (_drop, _accuracy))
+    drawn = bootstrap_pooled(statistics, lambda sums: np.stack([_drop(sums), _accuracy(sums)], axis=-1), groups, resamples, seed)
+    drops, accuracies = interval(drawn[:, 0]), interval(drawn[:, 1])
     sums = statistics.sum(axis=0)
     return Noticed(
         metric, lang, kind, len(original), float(original.mean()), float(worse.mean()), float(_drop(sums)), *drops,
