@@ -330,6 +330,17 @@ def mclip(folder: Path, dim: int = 24) -> Path:
     return folder
 
 
+def text_encoder(folder: Path) -> Path:
+    """A multilingual encoder of texts as `FacebookAI/xlm-roberta-base` lies on the hub."""
+    import torch
+    from transformers import XLMRobertaModel
+
+    torch.manual_seed(14)
+    unigram_tokenizer(folder, "XLMRobertaTokenizer", model_max_length=512)
+    XLMRobertaModel(_wide_heads()).save_pretrained(folder)
+    return folder
+
+
 def _wide_heads() -> object:
     """XLM-R with heads of 64, as all that exist have."""
     from transformers import XLMRobertaConfig

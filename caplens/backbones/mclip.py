@@ -47,9 +47,15 @@ class MCLIP(TextTower):
         return Loaded(network, load_tokenizer(self.folder, self.setting), dim, _MOST_TOKENS, None)
 
     def _transformer(self, transformers: Any, weights: dict[str, Any]) -> Any:
-        """The base model with these weights. XLM-R's shape is read off them; another one's is looked up by its name."""
-        base = str(read_json(self.folder / "config.json").get("modelBase", "xlm-roberta-large"))
-        if "xlm-roberta" in base.lower():
+        """The base model with these weights. XLM-R's shape is read off them; another one's is looked up by its name. A student
+        that caplens taught has the encoder's own configuration."""
+        about = read_json(self.folder / "config.json")
+        base = str(about.get("modelBase", "xlm-roberta-large"))
+        if "model_type" in about and "modelBase" not in about:
+            network = transformers.AutoModel.from_config(
+                transformers.AutoConfig.from_pretrained(self.folder, local_files_only=True)
+            )
+        elif "xlm-roberta" in base.lower():
             network = transformers.XLMRobertaModel(_xlm_roberta(transformers, weights), add_pooling_layer=False)
         else:
             folder = find_model(base, hub.CONFIGURATION, offline=self.setting.offline)

@@ -106,7 +106,11 @@ class TorchBackbone(Backbone):
         return self.read(texts)
 
     def encode_pixels(self, batch: Any) -> Vectors:
-        return self._run(lambda some: self.image_features(self._normalised(some), some), batch)
+        return self._run(self.forward_pixels, batch)
+
+    def forward_pixels(self, batch: Any) -> Any:
+        """The image tower on stacked images; with gradients, where its weights want them."""
+        return self.image_features(self._normalised(batch), batch)
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
         return self._run(self.text_features, batch)
@@ -194,6 +198,10 @@ class TextTower(TorchBackbone):
 
     def encode_pixels(self, batch: Any) -> Vectors:
         return self.image.encode_pixels(batch)
+
+    def forward_pixels(self, batch: Any) -> Any:
+        assert isinstance(self.image, TorchBackbone)
+        return self.image.forward_pixels(batch)
 
     def image_features(self, pixels: Any, raw: Any) -> Any:
         raise NotImplementedError

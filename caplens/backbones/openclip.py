@@ -33,6 +33,19 @@ class OpenCLIP(TorchBackbone):
         super().__init__(name.full, fingerprint(files, *facts), setting)
         self.reads_language = "nllb" in str(self._configuration.get("text_cfg", {}).get("hf_model_name", "")).lower()
 
+    @property
+    def folder(self) -> Path | None:
+        """Where its files are, if they are together in one."""
+        return Path(self._model.removeprefix(_FOLDER)) if self._model.startswith(_FOLDER) else None
+
+    def settings(self) -> dict[str, Any]:
+        """What `open_clip_config.json` says of it in a folder of its own."""
+        if self.folder is not None:
+            return read_json(self.folder / "open_clip_config.json")
+        gelu = {"quick_gelu": True} if self._quick_gelu() else {}
+        images = _library(self.name).get_model_preprocess_cfg(self.loaded.network)
+        return {"model_cfg": {**self._configuration, **gelu}, "preprocess_cfg": images}
+
     def load(self) -> Loaded:
         open_clip = _library(self.name)
         library(self.name, "openclip")
@@ -61,9 +74,9 @@ class OpenCLIP(TorchBackbone):
     @cached_property
     def _configuration(self) -> dict[str, Any]:
         """What open_clip calls `model_cfg`."""
-        if not self._model.startswith(_FOLDER):
+        if self.folder is None:
             return _library(self.name).get_model_config(self._model) or {}
-        found = read_json(Path(self._model.removeprefix(_FOLDER)) / "open_clip_config.json").get("model_cfg")
+        found = read_json(self.folder / "open_clip_config.json").get("model_cfg")
         if not isinstance(found, dict):
             raise InputError(f"{self.name}: its open_clip_config.json has no 'model_cfg'. Get the model again.")
         return found
@@ -81,13 +94,13 @@ class OpenCLIP(TorchBackbone):
 
     def _base_configuration(self) -> dict[str, Any]:
         """The text tower's configuration, with the base model that it names looked up here: only its shape is needed."""
-        if not self._model.startswith(_FOLDER):
+        if self.folder is None:
             return {}
         text = self._configuration.get("text_cfg", {})
         base = text.get("hf_model_name")
         if not base:
             return {}
-        inside = Path(self._model.removeprefix(_FOLDER)) / base
+        inside = self.folder / base
         found = inside if inside.is_dir() else find_model(base, CONFIGURATION, offline=self.setting.offline)
         return {"text_cfg": {**text, "hf_model_name": str(found), "hf_model_pretrained": False}}
 
@@ -95,8 +108,7 @@ class OpenCLIP(TorchBackbone):
         """The model's own; one that its folder only names is looked up as the base model is."""
         text = self._configuration.get("text_cfg", {})
         named = text.get("hf_tokenizer_name")
-        folder = Path(self._model.removeprefix(_FOLDER))
-        if not self._model.startswith(_FOLDER) or not named or VOCABULARY.missing(folder) is None:
+        if self.folder is None or not named or VOCABULARY.missing(self.folder) is None:
             return open_clip.get_tokenizer(self._model)
         found = find_model(named, VOCABULARY, offline=self.setting.offline)
         length = text.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH)

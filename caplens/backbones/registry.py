@@ -2,9 +2,10 @@
 
 import re
 from importlib import import_module
+from pathlib import Path
 
 from caplens.backbones.base import Backbone
-from caplens.backbones.hub import folder_of
+from caplens.backbones.hub import folder_of, read_json
 from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import DTYPES, Setting
@@ -18,13 +19,34 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "st": ("revision", "image"),
 }
 """Family -> the options that its names may have; each family is the file of its name. (caplens-mini has no family.)"""
+TRAINED = "caplens.json"
+"""In the folder of a model that caplens trained: which family's layout it has. (One like caplens-mini has none.)"""
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 _TWO_MODELS = ("mclip", "st")
 
 
 def is_mini(name: str) -> bool:
     """Whether this is the model inside the package, or the folder of one like it."""
-    return name == DEFAULT or (bool(name) and ":" not in name and folder_of(name) is not None)
+    return name == DEFAULT or (_is_folder(name) and not (Path(name).expanduser() / TRAINED).is_file())
+
+
+def _is_folder(name: str) -> bool:
+    return bool(name) and ":" not in name and folder_of(name) is not None
+
+
+def _parse(name: str) -> ModelName:
+    if is_mini(name):
+        return ModelName("mini", name, {}, name)
+    if not _is_folder(name):
+        return ModelName.parse(name, FAMILIES)
+    place = Path(name).expanduser() / TRAINED
+    about = read_json(place)
+    family, image = str(about.get("family")), about.get("image")
+    if family not in FAMILIES:
+        raise InputError(f"{place}: its family {family!r} is not known; choose from: {', '.join(FAMILIES)}.")
+    inside = place.parent / str(image)
+    options = {} if image is None else {"image": str(inside) if inside.is_dir() else str(image)}
+    return ModelName(family, str(place.parent), options, name)
 
 
 def load_backbone(
@@ -37,7 +59,7 @@ def load_backbone(
     `device` is auto, cpu, cuda, cuda:1, mps; `dtype` fp32, bf16 or fp16. With `offline` nothing is downloaded. Code that comes
     with a model is run only with `trust_remote_code`.
     """
-    parsed = ModelName("mini", name, {}, name) if is_mini(name) else ModelName.parse(name, FAMILIES)
+    parsed = _parse(name)
     if not _DEVICE.fullmatch(device):
         raise InputError(f"unknown device {device!r}; choose from: auto, cpu, cuda, cuda:1 and so on, mps.")
     if dtype not in DTYPES:

@@ -57,37 +57,32 @@ class _TextGraph(nn.Module):
 def save_model(folder: Path, image: ImageTower, text: TextTower, subwords: Subwords, about: Mapping[str, Any]) -> None:
     """Write a model that caplens can use by the name of its folder. `about` is what its settings say beyond the shapes."""
     folder.mkdir(parents=True, exist_ok=True)
-    image = image.fold()
-    size = image.shape.size
-    pixels = torch.zeros(2, size, size, 3, dtype=torch.uint8)
-    with replacing(folder / IMAGE) as temporary:
-        temporary.write_bytes(_onnx(_ImageGraph(image), pixels, {"pixels": {0: "n"}}, ["vectors"], bits=16))
-    _save_text(folder, text)
+    save_image(folder, image)
+    save_text(folder, text)
     subwords.save(folder / VOCABULARY)
     settings = {
         **about,
         "image": {**vars(image.shape), "stages": [list(stage) for stage in image.shape.stages]},
         "text": vars(text.shape),
     }
-    _save_settings(folder, settings)
+    with replacing(folder / SETTINGS) as temporary:
+        temporary.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def replace_text(folder: Path, text: TextTower, about: Mapping[str, Any]) -> None:
-    """Another text tower of the same shape in a written model, and what its settings say of it."""
-    _save_text(folder, text)
-    _save_settings(folder, {**json.loads((folder / SETTINGS).read_text(encoding="utf-8")), **about})
+def save_image(folder: Path, image: ImageTower) -> None:
+    image = image.fold()
+    size = image.shape.size
+    pixels = torch.zeros(2, size, size, 3, dtype=torch.uint8)
+    content = _onnx(_ImageGraph(image), pixels, {"pixels": {0: "n"}}, ["vectors"], bits=16)
+    with replacing(folder / IMAGE) as temporary:
+        temporary.write_bytes(content)
 
 
-def _save_text(folder: Path, text: TextTower) -> None:
+def save_text(folder: Path, text: TextTower) -> None:
     ids = torch.tensor([[300, 301, Subwords.end], [300, Subwords.end, Subwords.padding]])
     content = _onnx(_TextGraph(text.cpu().eval()), ids, {"ids": {0: "n", 1: "length"}}, ["vectors", "tokens"], bits=8)
     with replacing(folder / TEXT) as temporary:
         temporary.write_bytes(content)
-
-
-def _save_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    with replacing(folder / SETTINGS) as temporary:
-        temporary.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _onnx(network: nn.Module, example: Tensor, axes: dict[str, dict[int, str]], outputs: Sequence[str], bits: int) -> bytes:

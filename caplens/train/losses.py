@@ -54,6 +54,15 @@ def perturbation_aware(
     return weights[0] * near + weights[1] * from_image + weights[2] * from_text
 
 
+def ordered(images: Tensor, texts: Tensor, worse: Tensor, gap: float) -> Tensor:
+    """max(0, gap - (cos(V, T(o)) - cos(V, T(p)))): each perturbed caption below its own original, and only as far as `gap`.
+
+    The original is what is compared with, and is not moved.
+    """
+    good, bad = (images * texts).sum(-1).detach(), (images * worse).sum(-1)
+    return (bad - good + gap).clamp(min=0).mean()
+
+
 def shared_targets(vectors: Tensor, share: float, temperature: float) -> Tensor:
     """A photo's own captions, and by `share` those of photos that are described alike: no two photos of dogs are strangers."""
     alike = torch.softmax(vectors @ vectors.T / temperature, -1)

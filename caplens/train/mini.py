@@ -45,7 +45,9 @@ _SEEN_AT_ONCE = 2048
 
 def train_mini(data: Path, folder: Path, config: Config, seed: int = 0, device: str = "auto") -> Path:
     """Train, or go on training; gives back the folder of the finished model."""
-    run = Run(data, folder, config, seed, choose_device(device, torch))
+    run = Run(folder, config, seed, choose_device(device, torch))
+    if run.team.size > 1:
+        raise InputError("caplens train mini runs in one process; leave torchrun off.")
     run.begin()
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.benchmark = True
@@ -56,8 +58,9 @@ def train_mini(data: Path, folder: Path, config: Config, seed: int = 0, device: 
     text = _text_tower(run, captions, with_photo, len(subwords))
     names = [group.photo for group in groups[:with_photo] if group.photo is not None]
     views = Views(torch.from_numpy(read_photos(data, names, config["data"]["stored"])).to(run.device))
-    tower = _distilled_tower(run, views, with_photo)
-    tower = _aligned_tower(run, views, lambda: Known(captions, with_photo, text), tower)
+    teacher = data / "teacher" / "mobilenet_v2_int8.npz"
+    tower = _distilled_tower(run, teacher, views, with_photo)
+    tower = _aligned_tower(run, teacher, views, lambda: Known(captions, with_photo, text), tower)
     seen = read_photos(data, names, config["image"]["size"]).transpose(0, 2, 3, 1)
     parts = [flatness(seen[part]) for part in batches(len(seen), _SEEN_AT_ONCE)]
     flat, rough = (np.concatenate(some) for some in zip(*parts, strict=True))
@@ -126,14 +129,14 @@ def _text_tower(run: Run, captions: Captions, with_photo: int, pieces: int) -> T
     return tower
 
 
-def _distilled_tower(run: Run, views: Views, photos: int) -> ImageTower:
+def _distilled_tower(run: Run, teacher: Path, views: Views, photos: int) -> ImageTower:
     """The image tower, taught by the teacher alone: at first each stage by itself, from what the teacher sees before it."""
     section = run.config["distil"]
     torch.manual_seed(run.seed)
     tower = ImageTower(image_shape(run.config))
 
     def train() -> Mapping[str, Tensor]:
-        matching = Matching(run, tower)
+        matching = Matching(run, teacher, tower)
         batch = min(section["batch"], photos)
         at = shuffled(photos, batch, run.seed, run.device)
         apart = round(section["apart"] * section["steps"])
@@ -153,8 +156,8 @@ def _distilled_tower(run: Run, views: Views, photos: int) -> ImageTower:
 class Matching:
     """How far the image tower's maps of features are from the teacher's, who looks at the same view."""
 
-    def __init__(self, run: Run, tower: ImageTower) -> None:
-        teacher = Teacher(run.data / "teacher" / "mobilenet_v2_int8.npz").requires_grad_(False)
+    def __init__(self, run: Run, weights: Path, tower: ImageTower) -> None:
+        teacher = Teacher(weights).requires_grad_(False)
         teacher = teacher.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         # Twice as fast on a GPU; elsewhere compiling does not pay.
         on_gpu = run.device.startswith("cuda")
@@ -176,12 +179,12 @@ class Matching:
         return in_places + unlike(made[-1].float().mean((2, 3)), wanted[-1].mean((2, 3)))
 
 
-def _aligned_tower(run: Run, views: Views, know: Callable[[], Known], tower: ImageTower) -> ImageTower:
+def _aligned_tower(run: Run, teacher: Path, views: Views, know: Callable[[], Known], tower: ImageTower) -> ImageTower:
     """The image tower, taught where photos lie among their captions; it goes on matching the teacher, so as not to forget."""
     section = run.config["align"]
 
     def train() -> Mapping[str, Tensor]:
-        known, matching = know(), Matching(run, tower)
+        known, matching = know(), Matching(run, teacher, tower)
         batch = min(section["batch"], known.count)
         at = shuffled(known.count, batch, run.seed, run.device)
         per_epoch = max(1, known.count // batch)

@@ -183,13 +183,18 @@ class TextTower(nn.Module):
         nn.init.normal_(self.pieces.weight, std=0.02)
         nn.init.normal_(self.places, std=0.02)
 
-    def tokens(self, ids: Tensor) -> Tensor:
-        """(n, length, dim)"""
+    def states(self, ids: Tensor) -> Tensor:
+        """(n, length, width): what is projected."""
         x = self.pieces(ids) + self.places[: ids.shape[1]]
         mask = ((ids == 0).to(x.dtype) * -1e4)[:, None, None, :]
         for layer in self.layers:
             x = layer(x, mask)
-        made: Tensor = self.project(self.norm(x))
+        made: Tensor = self.norm(x)
+        return made
+
+    def tokens(self, ids: Tensor) -> Tensor:
+        """(n, length, dim)"""
+        made: Tensor = self.project(self.states(ids))
         return made
 
     def pooled(self, tokens: Tensor, ids: Tensor) -> Tensor:

@@ -4,122 +4,73 @@ The text tower learns that a caption belongs to its photo, and its repeated, sho
 Perturbed captions are made anew at every step, in the language of the caption. The image tower is not touched.
 """
 
-import hashlib
-import json
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Generator, Tensor
-from torch.nn import functional as F
 
-from caplens.backbones.mini import IMAGE
-from caplens.backbones.network import choose_device
-from caplens.data.languages import base_language
 from caplens.data.sample import Sample
-from caplens.embed import Engine
 from caplens.errors import InputError
 from caplens.perturb import PERTURBATIONS
-from caplens.text.subwords import Subwords
-from caplens.train.captions import padded
-from caplens.train.export import load_model, replace_text
-from caplens.train.loop import Schedule
-from caplens.train.losses import contrastive, distance, perturbation_aware
-from caplens.train.networks import TextTower
-from caplens.train.recipe import Config
-from caplens.train.run import Run
+from caplens.train.ahead import Ahead
+from caplens.train.losses import contrastive, distance, ordered, perturbation_aware
+from caplens.train.pairs import Caption, Photos, Ratings
+from caplens.train.tuning import Job, Tuning
 
 
-class Photo(NamedTuple):
-    """What is said about one photo, by language."""
+def train_prmcs(samples: Iterable[Sample], job: Job, validate: Iterable[Sample] = ()) -> Path:
+    """Tune a model's text tower on good captions; gives back the folder of the new model.
 
-    captions: dict[str, list[str]]
-    row: int
-    """Of its vector."""
-
-
-def train_prmcs(
-    samples: Sequence[Sample], engine: Engine, model: Path, folder: Path, config: Config, seed: int = 0, device: str = "auto"
-) -> Path:
-    """Tune the text tower of the model in the folder `model`; gives back the folder of the new one.
-
-    `engine` runs the same model: its image tower stays as it is, so that every photo is encoded once.
+    With `validate`, captions with ratings, the weights that agree best with these are kept.
     """
-    photos, vectors = _photos(samples, engine)
-    said = json.dumps([photo.captions for photo in photos], ensure_ascii=False).encode()
-    given = {"model": engine.backbone.fingerprint, "captions": hashlib.sha256(said).hexdigest()}
-    run = Run(model, folder, config, seed, choose_device(device, torch), given)
-    run.begin()
-    _, text, subwords = load_model(model)
-    run.stage("text", text, lambda: _tuned(run, text, subwords, photos, torch.from_numpy(vectors).to(run.device)))
-    made = folder / "model"
-    shutil.copytree(model, made, dirs_exist_ok=True)
-    replace_text(made, text, {"tuned": {"recipe": "prmcs", "settings": config, "seed": seed, "given": given}})
-    assert (made / IMAGE).read_bytes() == (model / IMAGE).read_bytes()
-    return made
+    photos, held_out = Photos(samples), list(validate)
+    judged = Ratings.of(held_out) if held_out else None
+    tuning = Tuning("prmcs", job, {"captions": photos.fingerprint})
+    section, weights, shares = job.config["train"], job.config["losses"], job.config["kinds"]
+    if not any(share > 0 for share in shares.values()):
+        raise InputError("no kind of perturbation has a share above 0; change [kinds].")
+    if tuning.towers.changes_images:
+        raise InputError(f"train.parts is {section['parts']!r}; prmcs trains the text tower only.")
+    see = tuning.see(photos.pictures)
+    balance = (weights["near"], weights["from_image"], weights["from_text"])
 
+    def draw(step: int) -> tuple[list[int], list[list[int]], list[int], list[list[int]]]:
+        """Photos and captions as numbers; of each perturbed form, the place of its caption, and its numbers."""
+        chance = np.random.default_rng([job.seed, step])
+        drawn = photos.draw(section["photos"], chance)
+        worse = [list(islice(_worse(caption, shares, chance), section["forms"])) for caption in drawn]
+        places = [place for place, forms in enumerate(worse) for _ in forms]
+        forms = tuning.tokenize([form for some in worse for form in some])
+        return [caption.row for caption in drawn], tuning.tokenize(drawn), places, forms
 
-def _photos(samples: Sequence[Sample], engine: Engine) -> tuple[list[Photo], NDArray[np.float32]]:
-    by_image: dict[str, dict[str, list[str]]] = {}
-    for sample in samples:
-        if sample.image is not None and sample.caption and sample.caption.strip():
-            lang = base_language(sample.lang or "en")
-            by_image.setdefault(str(sample.image), {}).setdefault(lang, []).append(sample.caption)
-    if not by_image:
-        raise InputError("no caption has an image; give the folder of the images with --images.")
-    found = engine.images(list(by_image))
-    if found.problems:
-        raise InputError(f"{next(iter(found.problems.values()))}.")
-    photos = [Photo(captions, int(found.index[place])) for place, captions in enumerate(by_image.values())]
-    return photos, found.vectors
+    ahead = Ahead(draw, section["steps"], job.config["data"]["workers"])
 
-
-def _tuned(run: Run, text: TextTower, subwords: Subwords, photos: list[Photo], vectors: Tensor) -> Mapping[str, Tensor]:
-    section, weights = run.config["train"], run.config["losses"]
-    if len(photos) < 2:
-        raise InputError("captions of at least two photos are needed to tell them apart.")
-    _, before, _ = load_model(run.data)
-    text.to(run.device)
-    before.to(run.device).eval()
-
-    def encode(tower: TextTower, captions: list[str]) -> Tensor:
-        numbers = [subwords.encode(caption) for caption in captions]
-        # No longer than needed: attention over padding is half of the work otherwise.
-        longest = min(tower.shape.max_tokens, 1 + max(map(len, numbers)))
-        ids = torch.from_numpy(padded(numbers, subwords, longest))
-        return F.normalize(tower(ids.to(run.device)).float(), dim=-1)
-
-    def loss_at(step: int, chance: Generator) -> Tensor:
-        draw = np.random.default_rng([run.seed, step])
-        rows, captions, worse = [], [], []
-        for place in draw.choice(len(photos), min(section["batch"], len(photos)), replace=False):
-            lang = list(photos[place].captions)[draw.integers(len(photos[place].captions))]
-            caption = photos[place].captions[lang][draw.integers(len(photos[place].captions[lang]))]
-            made = _worse(caption, lang, draw)
-            if made is not None:
-                rows.append(photos[place].row)
-                captions.append(caption)
-                worse.append(made)
-        images, texts = vectors[rows], encode(text, captions)
-        with torch.no_grad():
-            were = encode(before, captions)
-        balance = (weights["near"], weights["from_image"], weights["from_text"])
-        noticed = perturbation_aware(images, texts, encode(text, worse), balance, weights["margin"])
+    def loss_at(step: int, _: Generator) -> Tensor:
+        rows, ids, places, worse = ahead(step)
+        if not places:
+            raise InputError("none of the captions of a batch can be perturbed.")
+        images, texts, forms = see(rows), tuning.read(ids), tuning.read(worse)
+        noticed = perturbation_aware(images[places], texts[places], forms, balance, weights["margin"])
+        below: float = weights["below"]
         stay: float = weights["stay"]
-        return contrastive(images, texts, section["temperature"]) + noticed + stay * distance(texts, were)
+        belongs: float = weights["contrastive"]
+        return (
+            belongs * contrastive(images, texts, tuning.temperature)
+            + noticed
+            + below * ordered(images[places], texts[places], forms, weights["gap"])
+            + stay * distance(texts, tuning.read_before(ids))
+        )
 
-    schedule = Schedule(section["steps"], section["rate"], section["decay"], average=section["average"])
-    return run.fit("text", {"text": text}, loss_at, schedule)["text"].state_dict()
+    return tuning.train(loss_at, tuning.validation(judged))
 
 
-def _worse(caption: str, lang: str, draw: np.random.Generator) -> str | None:
-    """The caption perturbed in one of the ways that are possible."""
-    for kind in draw.permutation(list(PERTURBATIONS)):
-        made = PERTURBATIONS[str(kind)](caption, lang, int(draw.integers(1 << 31)))
+def _worse(caption: Caption, shares: Mapping[str, float], draw: np.random.Generator) -> Iterator[Caption]:
+    """The caption perturbed in those ways that are possible, in any order; those with a larger share come early more often."""
+    kinds = [kind for kind, share in shares.items() if share > 0]
+    chances = np.array([shares[kind] for kind in kinds])
+    for kind in draw.choice(kinds, len(kinds), replace=False, p=chances / chances.sum()):
+        made = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(draw.integers(1 << 31)))
         if made is not None:
-            return made
-    return None
+            yield caption._replace(text=made)

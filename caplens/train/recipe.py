@@ -20,8 +20,13 @@ def read_config(path: Path | None = None, changes: Sequence[str] = (), *, recipe
         config: Config = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
-    if {section: _types(keys) for section, keys in config.items()} != {section: _types(keys) for section, keys in known.items()}:
-        raise InputError(f"{path}: a recipe has exactly the sections and keys of {shipped}, with values of the same kinds.")
+    mine, wanted = _kinds(config), _kinds(known)
+    odd = next((name for name in [*mine, *wanted] if mine.get(name) != wanted.get(name)), None)
+    if odd is not None:
+        wrong = "is not known" if odd not in wanted else "is missing" if odd not in mine else "has a value of another kind"
+        raise InputError(
+            f"{path}: {odd} {wrong}. A recipe has the sections and keys of {shipped}, with values of the same kinds."
+        )
     for change in changes:
         name, equals, value = change.partition("=")
         section, _, key = name.partition(".")
@@ -37,6 +42,13 @@ def read_config(path: Path | None = None, changes: Sequence[str] = (), *, recipe
             raise InputError(f"--set {change}: a value like {known[section][key]!r} is expected.")
         config[section][key] = given
     return config
+
+
+def _kinds(config: Config) -> dict[str, Any]:
+    """SECTION.KEY -> the kind of its value."""
+    return {
+        f"{section}.{key}": kind for section, keys in config.items() for key, kind in (_types(keys) or {"": type(keys)}).items()
+    }
 
 
 def _types(section: Any) -> Any:

@@ -65,6 +65,11 @@ def test_the_perturbation_losses():
     assert found.item() == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_order_of_a_caption_and_its_perturbed_form():
+    expected = np.mean(np.maximum(0, 0.3 - ((V * T).sum(1) - (V * T2).sum(1))))
+    assert losses.ordered(tensors[0], tensors[1], tensors[3], 0.3).item() == pytest.approx(expected, abs=1e-9)
+
+
 def test_the_contrastive_loss_is_that_of_open_clip():
     loss = pytest.importorskip("open_clip", reason="open_clip is not installed").ClipLoss()
     first, second = tensors[0], tensors[1]
@@ -101,6 +106,7 @@ def test_distances_by_hand():
         lambda v, t, v2, t2: losses.positive_augmented(v, t, v2, t2, 0.2, 0.05, 0.1),
         lambda v, t, v2, t2: losses.perturbation_aware(v, t, t2, (0.1, 0.05, 0.05), 0.1),
         lambda v, t, v2, t2: losses.distance(v, t),
+        lambda v, t, v2, t2: losses.ordered(v.detach(), t.detach(), t2, 3.0),
     ],
 )
 def test_gradients(loss):

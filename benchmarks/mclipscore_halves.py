@@ -1,0 +1,102 @@
+"""What tuning on ratings gives: `python benchmarks/mclipscore_halves.py --data flickr8k --images PHOTOS --train CAPTIONS --out RUNS`.
+
+The photos of Flickr8k-CF or Flickr8k-Expert are halved by chance, three times. A model is tuned on the ratings of one half, in
+English, Japanese and Turkish, and on captions of training photos; agreement with people is measured on the other half, on both
+sets, before and after.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from caplens.bench import get_benchmark
+from caplens.data import Sample, SampleFile, with_images
+from caplens.embed import Text, open_engine
+from caplens.stats import get_coefficient
+from caplens.train.mclipscore import CHOICES, train_mclipscore
+from caplens.train.recipe import read_config
+from caplens.train.tuning import Job
+
+SETS = {"flickr8k-cf": "tau-b", "flickr8k-expert": "tau-c"}
+LANGUAGES = ("en", "ja", "tr")
+Rated = list[tuple[Sample, float]]
+
+
+def read_ratings(data: Path, images: Path) -> dict[tuple[str, str], Rated]:
+    """(set, language) -> captions with a rating each, by the protocol that papers report."""
+    found = {}
+    for name in SETS:
+        benchmark = get_benchmark(name)
+        for lang in LANGUAGES:
+            judged = benchmark.load(data, next(iter(benchmark.protocols)), lang)
+            found[name, lang] = list(zip(with_images(judged.samples, images), judged.human.tolist(), strict=True))
+    return found
+
+
+def agreement(model: str, ratings: dict[tuple[str, str], Rated], photos: set[str]) -> list[float]:
+    engine, made = open_engine(model), []
+    for (name, _), rated in ratings.items():
+        some = [(sample, value) for sample, value in rated if sample.group in photos]
+        images = engine.images([sample.image for sample, _ in some if sample.image is not None])
+        texts = engine.texts([Text(sample.caption or "") for sample, _ in some])
+        scores = np.einsum("nd,nd->n", images.vectors[images.index], texts.vectors[texts.index]).astype(np.float64)
+        made.append(100 * get_coefficient(SETS[name])(scores, np.array([value for _, value in some])))
+    return made
+
+
+def as_samples(ratings: dict[tuple[str, str], Rated], name: str, photos: set[str]) -> list[Sample]:
+    """The ratings of one set, those of a caption of a photo together."""
+    by_caption: dict[tuple[str, str | None, str | None], list[float]] = {}
+    first: dict[tuple[str, str | None, str | None], Sample] = {}
+    for lang in LANGUAGES:
+        for sample, value in ratings[name, lang]:
+            if sample.group in photos:
+                key = sample.group, sample.caption, lang
+                by_caption.setdefault(key, []).append(value)
+                first.setdefault(key, sample)
+    return [
+        Sample(str(number), sample.caption, image=sample.image, lang=key[2], ratings=tuple(by_caption[key]))
+        for number, (key, sample) in enumerate(first.items())
+    ]
+
+
+def row(title: str, values: Sequence[Sequence[float]]) -> None:
+    cells = [f"{np.mean(some):.1f} ± {np.std(some, ddof=1):.1f}" for some in np.array(values).T]
+    print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("data", "images", "train", "out"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--photos", type=int, default=1500, help="of the training captions, those of this many photos")
+    parser.add_argument("--set", action="append", default=[], help="a change of the recipe")
+    chosen = parser.parse_args()
+    ratings = read_ratings(chosen.data, chosen.images)
+    names = sorted({sample.group for rated in ratings.values() for sample, _ in rated})
+    train = list(with_images(SampleFile(chosen.train), chosen.images))
+    groups = sorted({sample.group for sample in train})
+    kept = set(np.random.default_rng(0).permutation(groups)[: chosen.photos].tolist())
+    train = [sample for sample in train if sample.group in kept]
+    halves = [set(np.random.default_rng(split).permutation(names)[: len(names) // 2].tolist()) for split in range(3)]
+    heads = [f"{'CF' if name.endswith('cf') else 'Expert'} {lang}" for name in SETS for lang in LANGUAGES]
+    print(f"| rated | losses | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}")
+    others = [set(names) - half for half in halves]
+    before = [agreement("caplens-mini", ratings, other) for other in others]
+    row("– | none", before)
+    for name in SETS:
+        for choice in CHOICES:
+            after = []
+            for split, (half, other) in enumerate(zip(halves, others, strict=True)):
+                config = read_config(None, [f'losses.choice="{choice}"', *chosen.set], recipe="mclipscore")
+                job = Job("caplens-mini", chosen.out / f"{name}-{choice}-{split}", config, 0, "cpu")
+                after.append(agreement(str(train_mclipscore(train, as_samples(ratings, name, half), job)), ratings, other))
+            row(f"{name} | {choice}", after)
+            gains = np.array(after) - np.array(before)
+            print(f"<!-- gains {np.round(gains, 2).tolist()} -->", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Positive-augmented contrastive training (PAC-S, sections 3 and 4.1).
+
+Beside each photo V and caption T there are a generated image V' of the caption and a generated caption T' of the photo, as
+further positives: L(V, T) + a L(V', T) + b L(V, T'). Only the last projections learn, or low-rank adapters on all layers
+(PAC-S++).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from torch import Generator, Tensor
+
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.train.losses import positive_augmented
+from caplens.train.pairs import Caption, Photos, Ratings
+from caplens.train.tuning import Job, Tuning
+
+MADE_IMAGE, MADE_CAPTION = "made_image", "made_caption"
+"""Fields of a caption's record, as `caplens augment` writes them."""
+
+
+class Tuples:
+    """(V, T, V', T') of photos: of each photo, the captions that have a generated image, and the generated captions."""
+
+    def __init__(self, samples: Sequence[Sample], folder: Path) -> None:
+        """Generated images are named relative to `folder`."""
+        complete = []
+        for sample in samples:
+            made_image, made_caption = (sample.meta.get(name) for name in (MADE_IMAGE, MADE_CAPTION))
+            if isinstance(made_image, str) and isinstance(made_caption, str) and made_caption.strip():
+                complete.append(replace(sample, meta={MADE_IMAGE: str(folder / made_image), MADE_CAPTION: made_caption}))
+        if not complete:
+            raise InputError(
+                f"no caption has both {MADE_IMAGE!r} and {MADE_CAPTION!r}; 'caplens augment' makes them, or bring your own."
+            )
+        self.photos = Photos(complete)
+        rows = {str(picture): row for row, picture in enumerate(self.photos.pictures)}
+        self.captions: list[list[tuple[Caption, str, str]]] = [[] for _ in rows]
+        for sample in complete:
+            row = rows.get(sample.group) if sample.image is not None and sample.caption and sample.caption.strip() else None
+            if row is not None and sample.caption:
+                caption = Caption(row, sample.caption, sample.lang or "en")
+                self.captions[row].append((caption, sample.meta[MADE_IMAGE], sample.meta[MADE_CAPTION]))
+        self.made = list(dict.fromkeys(image for some in self.captions for _, image, _ in some))
+        self._rows = {image: row for row, image in enumerate(self.made)}
+
+    def draw(self, rows: Sequence[int], chance: np.random.Generator) -> tuple[list[Caption], list[int], list[Caption]]:
+        """Of each photo a caption, the number of its image in `made`, and a generated caption."""
+        chosen = [self.captions[row][chance.integers(len(self.captions[row]))] for row in rows]
+        return (
+            [caption for caption, _, _ in chosen],
+            [self._rows[image] for _, image, _ in chosen],
+            [caption._replace(text=text) for caption, _, text in chosen],
+        )
+
+
+def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iterable[Sample] = ()) -> Path:
+    """Tune a model on tuples; gives back the folder of the new one. Generated images are named relative to `folder`.
+
+    With `validate`, captions with ratings, the weights that agree best with these are kept; without, those with the least
+    contrastive loss on a share of the photos that is not trained on.
+    """
+    held_out = list(validate)
+    judged = Ratings.of(held_out) if held_out else None
+    tuples = Tuples(samples, folder)
+    photos, section, weights = tuples.photos, job.config["train"], job.config["losses"]
+    tuning = Tuning("pacs", job, {"captions": photos.fingerprint})
+    order = np.random.default_rng(job.seed).permutation(len(photos))
+    kept = 0 if judged else max(2, round(job.config["validation"]["share"] * len(photos)))
+    learned = order[kept:]
+    if len(learned) < 2 or section["photos"] < 2:
+        raise InputError("a batch of one photo has nothing to tell it from; bring more photos, or take larger batches.")
+    see, see_made = tuning.see(photos.pictures), tuning.see(tuples.made)
+
+    def loss_at(step: int, chance: Generator) -> Tensor:
+        draw = np.random.default_rng([job.seed, step])
+        rows = draw.choice(learned, min(section["photos"], len(learned)), replace=False).tolist()
+        captions, images, texts = tuples.draw(rows, draw)
+        vectors = see(rows), tuning.texts(captions), see_made(images), tuning.texts(texts)
+        return positive_augmented(*vectors, tuning.temperature, weights["made_images"], weights["made_texts"])
+
+    apart = photos.some(order[:kept].tolist()) if kept else None
+    return tuning.train(loss_at, tuning.validation(judged, apart))
