@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli import (
+    augment,
     bench,
     compare,
     convert,
@@ -34,6 +35,7 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=crossmodal.EXAMPLES)(crossmodal.crossmodal)
 app.command(epilog=perturb.EXAMPLES)(perturb.perturb)
 app.command(epilog=robustness.EXAMPLES)(robustness.robustness)
+app.command(epilog=augment.EXAMPLES)(augment.augment)
 app.command(epilog=leakage.EXAMPLES)(leakage.leakage)
 app.command(epilog=convert.EXAMPLES)(convert.convert)
 app.command(epilog=df.EXAMPLES)(df.df)

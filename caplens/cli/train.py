@@ -1,5 +1,6 @@
 """`caplens train`: making models."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,8 +105,14 @@ def _read(path: Path | None, images: Path) -> list[Sample]:
     return [] if path is None else list(with_images(SampleFile(path), images))
 
 
+def _leads() -> bool:
+    """Of several processes that train together, one speaks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def _made(folder: Path) -> None:
-    say(f"the model is in {folder}; use it with --model {folder}")
+    if _leads():
+        say(f"the model is in {folder}; use it with --model {folder}")
 
 
 MCLIPSCORE_EXAMPLES = """
@@ -143,7 +150,7 @@ def mclipscore(
     job = _job("mclipscore", model, out, config, change, seed, device, tensorboard)
     from caplens.train.mclipscore import train_mclipscore
 
-    with progress_bar(quiet):
+    with progress_bar(quiet or not _leads()):
         made = train_mclipscore(_read(captions, images), _read(ratings, images), job, _read(validate, images))
     _made(made)
 
@@ -186,7 +193,7 @@ def pacs(
     from caplens.train.pacs import train_pacs
 
     folder = captions.parent if made_images is None else made_images
-    with progress_bar(quiet):
+    with progress_bar(quiet or not _leads()):
         made = train_pacs(_read(captions, images), folder, job, _read(validate, images))
     _made(made)
 
@@ -227,7 +234,7 @@ def teacher(
     job = _job("teacher", model, out, config, change, seed, device, tensorboard)
     from caplens.train.teacher import train_teacher
 
-    with progress_bar(quiet):
+    with progress_bar(quiet or not _leads()):
         made = train_teacher(list(SampleFile(captions)), student, job)
     _made(made)
 
@@ -262,6 +269,6 @@ def prmcs(
     job = _job("prmcs", model, out, config, change, seed, device, tensorboard)
     from caplens.train.prmcs import train_prmcs
 
-    with progress_bar(quiet):
+    with progress_bar(quiet or not _leads()):
         made = train_prmcs(_read(captions, images), job, _read(validate, images))
     _made(made)

@@ -163,7 +163,7 @@ def fit(
         done, last = step + 1, step + 1 == schedule.steps
         found: dict[str, float] = {}
         if validation is not None and (done % validation.every == 0 or last):
-            with average.in_their_place(), torch.no_grad():
+            with average.in_their_place(), _as_used(networks.values()), torch.no_grad():
                 found["validation"] = validation.measure()
             if found["validation"] > best.value:
                 best.value, best.step, best.state = found["validation"], done, deepcopy(average.state())
@@ -188,6 +188,19 @@ def fit(
     if best.state is not None:
         average.load(best.state)
     return average.networks
+
+
+@contextmanager
+def _as_used(networks: Iterable[nn.Module]) -> Iterator[None]:
+    """Networks without dropout, meanwhile."""
+    modes = [(network, network.training) for network in networks]
+    for network, _ in modes:
+        network.eval()
+    try:
+        yield
+    finally:
+        for network, training in modes:
+            network.train(training)
 
 
 def _backward(loss_at: Callable[[int, Generator], Losses], step: int, chance: Generator, precision: torch.autocast) -> Tensor:

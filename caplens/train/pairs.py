@@ -4,6 +4,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +65,7 @@ class Photos:
 
     @property
     def fingerprint(self) -> str:
-        return _hash(self.captions)
+        return _hash([_names(self.pictures), self.captions])
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,12 @@ class Ratings:
 
     @property
     def fingerprint(self) -> str:
-        return _hash([self.captions, self.values.tolist()])
+        return _hash([_names(self.pictures), self.captions, self.values.tolist()])
+
+
+def _names(pictures: Sequence[Picture]) -> list[str]:
+    """Files by name, wherever they lie."""
+    return [Path(picture).name if isinstance(picture, str | PathLike) else "" for picture in pictures]
 
 
 def _language(sample: Sample) -> str:

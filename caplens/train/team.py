@@ -7,6 +7,7 @@ as large as all of them can hold. Each then has the gradient of the whole loss b
 process with the whole batch would have.
 """
 
+import atexit
 import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -22,6 +23,7 @@ class Team:
         self.size, self.rank = (int(os.environ.get(name, default)) for name, default in (("WORLD_SIZE", "1"), ("RANK", "0")))
         if self.size > 1 and not distributed.is_initialized():
             distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+            atexit.register(distributed.destroy_process_group)
 
     @property
     def leads(self) -> bool:
@@ -70,6 +72,16 @@ class Team:
         """Until all are here."""
         if self.size > 1:
             distributed.barrier()
+
+
+def own_device(device: str) -> str:
+    """The GPU of this process, where several were started on a machine and none was named."""
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    if alone or device not in ("auto", "cuda") or not torch.cuda.is_available():
+        return device
+    mine = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+    torch.cuda.set_device(mine)
+    return mine
 
 
 def _again(forward: Callable[[Any], Tensor], piece: Any) -> Tensor:

@@ -19,6 +19,7 @@ from caplens.train.pairs import Caption, Photos, Ratings
 from caplens.train.recipe import Config
 from caplens.train.run import Run
 from caplens.train.sight import Sight, with_noise
+from caplens.train.team import own_device
 from caplens.train.towers import Towers, open_towers
 
 _JUDGED_AT_ONCE = 256
@@ -39,6 +40,7 @@ class Tuning:
     """One run of a recipe: `given` are hashes of its data."""
 
     def __init__(self, recipe: str, job: Job, given: Mapping[str, str]) -> None:
+        job = job._replace(device=own_device(job.device))
         self.recipe, self.job, self.config = recipe, job, job.config
         self.towers: Towers = open_towers(job.model, job.device)
         given = {"model": self.towers.backbone.fingerprint, **given}
@@ -147,18 +149,18 @@ class Tuning:
 
         self.run.stage("tune", nn.ModuleDict(networks), weights)
         made = self.run.folder / "model"
+        self.towers.finish()
+        self._keep(section.get("keep", 0.0))
+        about: dict[str, Any] = {
+            "recipe": self.recipe,
+            "settings": self.config,
+            "seed": self.run.seed,
+            "given": dict(self.run.given),
+        }
+        if validation is not None:
+            with torch.no_grad():
+                about["validation"] = validation.measure()
         if self.run.team.leads:
-            self.towers.finish()
-            self._keep(section.get("keep", 0.0))
-            about: dict[str, Any] = {
-                "recipe": self.recipe,
-                "settings": self.config,
-                "seed": self.run.seed,
-                "given": dict(self.run.given),
-            }
-            if validation is not None:
-                with torch.no_grad():
-                    about["validation"] = validation.measure()
             self.towers.save(made, about)
         self.run.team.wait()
         return made
@@ -178,8 +180,8 @@ class Known:
         with torch.no_grad():
             for some in _in_parts(new):
                 self._features |= zip(some, self._tuning.towers.text_trunk(self._tuning.tokenize(some)), strict=True)
-        features = torch.stack([self._features[caption] for caption in bare])
-        return F.normalize(towers.text_head(with_noise(features, noise)).float(), dim=-1)
+        features = with_noise(torch.stack([self._features[caption] for caption in bare]), noise)
+        return self._tuning.run.team.encode(lambda some: F.normalize(towers.text_head(some).float(), dim=-1), features)
 
 
 def _in_parts(captions: Sequence[Caption]) -> list[Sequence[Caption]]:

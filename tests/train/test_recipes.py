@@ -245,3 +245,12 @@ def test_other_captions_are_another_run(samples, tmp_path):
     train_prmcs(samples, one)
     with pytest.raises(InputError, match="or other data"):
         train_prmcs(samples[:-1], one)
+
+
+def test_tensorboard_reads_what_the_log_says(samples, tmp_path):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="tensorboard is not installed")
+    train_prmcs(samples, job("caplens-mini", tmp_path, "prmcs", "train.steps=3", "train.photos=6")._replace(tensorboard=True))
+    found = events.EventAccumulator(str(tmp_path / "tensorboard"))
+    found.Reload()
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [event.value for event in found.Scalars("tune/loss")] == pytest.approx([line["loss"] for line in logged])

@@ -1,0 +1,153 @@
+"""Further positives for `train pacs`: an image made of each caption, and a caption made of each photo (PAC-S, section 3).
+
+Any text-to-image model of diffusers and any captioner of transformers will do. What is made is kept at once, so that a run that
+was stopped goes on; the file that training reads is written at the end.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+from caplens.backbones.network import choose_device
+from caplens.data import Sample
+from caplens.data.files import replacing
+from caplens.data.sample import Picture
+from caplens.embed.pictures import UnreadableError, decode, name_of, read
+from caplens.errors import InputError, reason
+from caplens.libraries import require
+from caplens.progress import track
+from caplens.train.pacs import MADE_CAPTION, MADE_IMAGE
+
+Paint = Callable[[Sequence[str], Sequence[int]], list[Image.Image]]
+"""Captions and a seed for each, to images."""
+Describe = Callable[[Sequence[Image.Image]], list[str]]
+_DESCRIBED = "described.jsonl"
+
+
+def augment(
+    samples: Sequence[Sample],
+    records: Sequence[dict[str, Any]],
+    folder: Path,
+    paint: Paint,
+    describe: Describe,
+    *,
+    seed: int = 0,
+    batch: int = 8,
+) -> Path:
+    """Make what is missing; gives back the file of captions with `made_image` and `made_caption`. `records` are the samples as
+    they are to be written."""
+    usable = [sample for sample in samples if sample.image is not None and sample.caption and sample.caption.strip()]
+    if not usable:
+        raise InputError("no caption has an image; give the folder of the images with --images.")
+    try:
+        (folder / "images").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: this folder cannot be made ({error.strerror}). Choose another for --out.") from None
+    _paint([sample.caption for sample in usable if sample.caption], folder, paint, seed, batch)
+    described = _describe({sample.group: sample.image for sample in usable if sample.image is not None}, folder, describe, batch)
+    place = folder / "captions.jsonl"
+    with replacing(place) as temporary, temporary.open("w", encoding="utf-8") as out:
+        for sample, record in zip(samples, records, strict=True):
+            if sample.caption and sample.group in described:
+                made = {MADE_IMAGE: _image_name(sample.caption, seed), MADE_CAPTION: described[sample.group]}
+                out.write(json.dumps({**record, **made}, ensure_ascii=False) + "\n")
+    return place
+
+
+def _image_name(caption: str, seed: int) -> str:
+    return f"images/{hashlib.sha256(f'{seed} {caption}'.encode()).hexdigest()[:24]}.png"
+
+
+def _paint(captions: Sequence[str], folder: Path, paint: Paint, seed: int, batch: int) -> None:
+    missing = [caption for caption in dict.fromkeys(captions) if not (folder / _image_name(caption, seed)).is_file()]
+    parts = [missing[start : start + batch] for start in range(0, len(missing), batch)]
+    for part in track(parts, "painting captions", len(missing), size=len):
+        # A caption's image does not depend on which others are painted with it.
+        seeds = [int.from_bytes(hashlib.sha256(f"{seed} {caption}".encode()).digest()[:4]) for caption in part]
+        for caption, image in zip(part, paint(part, seeds), strict=True):
+            with replacing(folder / _image_name(caption, seed)) as temporary:
+                image.convert("RGB").save(temporary, format="PNG")
+
+
+def _describe(photos: dict[str, Picture], folder: Path, describe: Describe, batch: int) -> dict[str, str]:
+    """Photo -> what is said of it."""
+    place = folder / _DESCRIBED
+    found = _read_described(place)
+    missing = [name for name in photos if name not in found]
+    parts = [missing[start : start + batch] for start in range(0, len(missing), batch)]
+    for part in track(parts, "describing photos", len(missing), size=len):
+        try:
+            opened = [decode(read(photos[name]), name_of(photos[name])) for name in part]
+        except UnreadableError as error:
+            raise InputError(f"{error}.") from None
+        said = {name: text.strip() for name, text in zip(part, describe(opened), strict=True)}
+        empty = next((name for name, text in said.items() if not text), None)
+        if empty is not None:
+            raise InputError(f"{empty}: the captioner says nothing of it. Choose another captioner, or leave the photo out.")
+        try:
+            with place.open("a", encoding="utf-8") as out:
+                out.writelines(json.dumps([name, text], ensure_ascii=False) + "\n" for name, text in said.items())
+        except OSError as error:
+            raise InputError(f"{place}: cannot be written ({error.strerror}). Make room and run the command again.") from None
+        found |= said
+    return {name: found[name] for name in photos}
+
+
+def _read_described(place: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if place.is_file():
+        for line in place.read_text(encoding="utf-8").splitlines():
+            try:
+                name, text = json.loads(line)
+            except ValueError:
+                # The end of a line that was being written when the run was killed.
+                continue
+            found[str(name)] = str(text)
+    return found
+
+
+def load_painter(name: str, *, steps: int, size: int, device: str = "auto") -> Paint:
+    """A text-to-image model of diffusers: a name on the hub, or a folder."""
+    diffusers = require("diffusers", "Painting captions", "augment")
+    where = choose_device(device, torch)
+    kind = torch.float16 if where.startswith("cuda") else torch.float32
+    try:
+        pipe = diffusers.AutoPipelineForText2Image.from_pretrained(name, use_safetensors=True).to(where, kind)
+    except Exception as error:
+        # A missing network, damaged files and unsafe pickles all raise something else.
+        raise InputError(f"{name}: diffusers cannot load this model ({reason(error)}).") from None
+    pipe.set_progress_bar_config(disable=True)
+
+    def paint(captions: Sequence[str], seeds: Sequence[int]) -> list[Image.Image]:
+        chance = [torch.Generator("cpu").manual_seed(seed) for seed in seeds]
+        made: list[Image.Image] = pipe(
+            list(captions), generator=chance, num_inference_steps=steps, height=size, width=size
+        ).images
+        return made
+
+    return paint
+
+
+def load_captioner(name: str, *, device: str = "auto", longest: int = 40) -> Describe:
+    """A captioner of transformers: a name on the hub, or a folder."""
+    transformers = require("transformers", "Describing photos", "augment")
+    where = choose_device(device, torch)
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(name)
+        model = transformers.AutoModelForImageTextToText.from_pretrained(name, use_safetensors=True).to(where).eval()
+    except Exception as error:
+        raise InputError(f"{name}: transformers cannot load this captioner ({reason(error)}).") from None
+
+    @torch.inference_mode()
+    def describe(photos: Sequence[Image.Image]) -> list[str]:
+        inputs = processor(images=list(photos), return_tensors="pt").to(where)
+        made = model.generate(**inputs, max_new_tokens=longest, do_sample=False)
+        said: list[str] = processor.batch_decode(made, skip_special_tokens=True)
+        return said
+
+    return describe
