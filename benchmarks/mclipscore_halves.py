@@ -75,6 +75,7 @@ def main() -> None:
     for name in ("data", "images", "train", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--photos", type=int, default=1500, help="of the training captions, those of this many photos")
+    parser.add_argument("--choice", action="append", choices=CHOICES, help="of losses; all without any")
     parser.add_argument("--set", action="append", default=[], help="a change of the recipe")
     chosen = parser.parse_args()
     ratings = read_ratings(chosen.data, chosen.images)
@@ -90,7 +91,7 @@ def main() -> None:
     before = [agreement("caplens-mini", ratings, other) for other in others]
     row("– | none", before)
     for name in SETS:
-        for choice in CHOICES:
+        for choice in chosen.choice or CHOICES:
             after = []
             for split, (half, other) in enumerate(zip(halves, others, strict=True)):
                 config = read_config(None, [f'losses.choice="{choice}"', *chosen.set], recipe="mclipscore")

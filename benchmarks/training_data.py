@@ -1,7 +1,7 @@
 """Files for the recipes of docs/training.md: `python benchmarks/training_data.py --data DATA --images PHOTOS --out DIR`.
 
-DATA holds flickr8k and multi30k. Made are: `train.jsonl`, captions of the training photos; `cs.jsonl`, Czech sentences of
-Multi30k with the English ones they translate, none about a dev or test photo; and `tuples.jsonl`, for `train pacs` without generators: a
+DATA holds flickr8k and multi30k. Made are `train.jsonl`, captions of the training photos; `cs.jsonl`, Czech sentences of Multi30k
+with the English ones they translate, none about a dev or test photo; and `tuples.jsonl`, for `train pacs` without generators: a
 second human caption in place of a generated one, a strongly changed view of the photo in place of a generated image.
 """
 
