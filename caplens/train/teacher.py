@@ -6,25 +6,22 @@ error). It sees no image, and the image tower stays the teacher's.
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from caplens.backbones.hf import library
 from caplens.backbones.hub import ENCODER, find_model
-from caplens.data.files import replacing
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError, reason
 from caplens.train.loop import Validation
 from caplens.train.pairs import Caption
-from caplens.train.towers import open_towers
+from caplens.train.towers import copy_small, open_towers, write_weights
 from caplens.train.tuning import Job, Tuning
 
 SOURCE = "source"
@@ -107,11 +104,6 @@ def _student(name: str, dim: int, job: Job) -> Path:
     weights = {f"transformer.{key}": value for key, value in encoder.state_dict().items() if "pooler" not in key}
     weights |= {f"LinearTransformation.{key}": value for key, value in linear.state_dict().items()}
     folder.mkdir(parents=True, exist_ok=True)
-    for path in source.iterdir():
-        if path.suffix in (".json", ".txt", ".model") and not path.name.endswith(".index.json"):
-            shutil.copyfile(path, folder / path.name)
-    with replacing(folder / "model.safetensors") as temporary:
-        save_file(
-            {key: value.detach().float().clone().contiguous() for key, value in weights.items()}, temporary, {"format": "pt"}
-        )
+    copy_small(source, folder)
+    write_weights(folder / "model.safetensors", weights)
     return folder

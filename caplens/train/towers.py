@@ -230,7 +230,7 @@ class HuggingFaceTowers(TorchTowers):
 
     def write(self, folder: Path) -> None:
         assert isinstance(self.backbone, HuggingFace)
-        _copy_small(self.backbone.folder, folder)
+        copy_small(self.backbone.folder, folder)
         network: Any = self.networks["model"]
         network.save_pretrained(folder, safe_serialization=True)
 
@@ -246,9 +246,9 @@ class OpenClipTowers(TorchTowers):
     def write(self, folder: Path) -> None:
         assert isinstance(self.backbone, OpenCLIP)
         if self.backbone.folder is not None:
-            _copy_small(self.backbone.folder, folder)
+            copy_small(self.backbone.folder, folder)
         _write_json(folder / "open_clip_config.json", self.backbone.settings())
-        _write_weights(folder / "open_clip_model.safetensors", self.networks["model"].state_dict())
+        write_weights(folder / "open_clip_model.safetensors", self.networks["model"].state_dict())
 
 
 class MclipTowers(TorchTowers):
@@ -270,7 +270,7 @@ class MclipTowers(TorchTowers):
 
     def write(self, folder: Path) -> None:
         assert isinstance(self.backbone, MCLIP)
-        _copy_small(self.backbone.folder, folder)
+        copy_small(self.backbone.folder, folder)
         names = {"transformer.": "transformer.", "linear.": "LinearTransformation."}
         weights = {
             new + key.removeprefix(old): value
@@ -278,7 +278,7 @@ class MclipTowers(TorchTowers):
             for old, new in names.items()
             if key.startswith(old)
         }
-        _write_weights(folder / "model.safetensors", weights)
+        write_weights(folder / "model.safetensors", weights)
 
     def more(self, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
         assert isinstance(self.backbone, MCLIP)
@@ -304,7 +304,7 @@ def _of_network(backbone: Backbone) -> TorchTowers:
     )
 
 
-def _copy_small(source: Path, folder: Path) -> None:
+def copy_small(source: Path, folder: Path) -> None:
     """What a model's folder holds beside its weights."""
     for path in source.rglob("*"):
         if path.is_file() and path.suffix in (".json", ".txt", ".model", ".jinja") and not path.name.endswith(".index.json"):
@@ -313,7 +313,7 @@ def _copy_small(source: Path, folder: Path) -> None:
             shutil.copyfile(path, place)
 
 
-def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     with replacing(path) as temporary:
         save_file(
             {name: value.detach().cpu().clone().contiguous() for name, value in weights.items()}, temporary, {"format": "pt"}

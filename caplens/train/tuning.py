@@ -11,7 +11,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from caplens.data.sample import Picture
-from caplens.errors import InputError
+from caplens.progress import note
 from caplens.stats import get_coefficient
 from caplens.train.loop import Losses, Schedule, Validation
 from caplens.train.losses import contrastive
@@ -51,7 +51,7 @@ class Tuning:
         self._at_once: int = self.config["train"]["at_once"]
         self._noise: float = self.config["train"].get("noise", 0.0)
         if self._noise and not self.towers.heads_only:
-            raise InputError("train.noise is for models like caplens-mini whose projections alone are trained; set it to 0.")
+            note("train.noise is left off: it is for models like caplens-mini whose projections alone are trained.")
 
     @property
     def temperature(self) -> float:
