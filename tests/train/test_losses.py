@@ -106,7 +106,7 @@ def test_distances_by_hand():
         lambda v, t, v2, t2: losses.positive_augmented(v, t, v2, t2, 0.2, 0.05, 0.1),
         lambda v, t, v2, t2: losses.perturbation_aware(v, t, t2, (0.1, 0.05, 0.05), 0.1),
         lambda v, t, v2, t2: losses.distance(v, t),
-        lambda v, t, v2, t2: losses.ordered(v.detach(), t.detach(), t2, 3.0),
+        lambda v, t, v2, t2: losses.ordered(tensors[0], tensors[1], t2, 3.0),
     ],
 )
 def test_gradients(loss):
