@@ -44,6 +44,8 @@ class Backbone(ABC):
     languages: str | None = None
     weight: float | None = None
     """What CLIPScore multiplies cosines with, where that is not the metric's own choice: it was made for CLIP's small ones."""
+    tuned: str | None = None
+    """The recipe of `caplens train` that made it what it is, if one did."""
     prompted: bool = True
     """Whether the prompts of metrics, which were made for CLIP, suit it."""
 

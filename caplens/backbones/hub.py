@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -166,6 +166,12 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path}: an object is expected. Get the model again.")
     return found
+
+
+def recipe_of(settings: Mapping[str, Any]) -> str | None:
+    """The recipe that a model was tuned with, by the settings that caplens wrote beside it."""
+    tuned = settings.get("tuned")
+    return str(tuned.get("recipe")) if isinstance(tuned, dict) else None
 
 
 def model_files(folder: Path, layout: Layout) -> list[Path]:

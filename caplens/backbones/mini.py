@@ -13,7 +13,7 @@ import numpy as np
 from PIL.Image import Image, Resampling
 
 from caplens.backbones.base import Backbone, Flags, Tokens, Vectors, normalized
-from caplens.backbones.hub import Layout, find_model, fingerprint, read_json
+from caplens.backbones.hub import Layout, find_model, fingerprint, read_json, recipe_of
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import Setting
 from caplens.backbones.transform import ImageTransform, Pixels
@@ -55,6 +55,7 @@ class MiniBackbone(Backbone):
                 f"{folder / SETTINGS}: this does not describe a model of caplens ({error!r}). Get it again."
             ) from None
         self.languages = " ".join(self.trained)
+        self.tuned = recipe_of(self._settings)
         self._transform = ImageTransform((size, size), "squash", resample=Resampling.BICUBIC)
 
     @property

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from caplens.backbones.base import Backbone
-from caplens.backbones.hub import folder_of, read_json
+from caplens.backbones.hub import folder_of, read_json, recipe_of
 from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
 from caplens.backbones.network import DTYPES, Setting
@@ -75,6 +75,8 @@ def load_backbone(
         )
     else:
         backbone = load(parsed, setting)
+    if _is_folder(name) and not is_mini(name):
+        backbone.tuned = recipe_of(read_json(Path(name).expanduser() / TRAINED))
     preset = preset_of(name)
     if preset is not None:
         backbone.licence, backbone.languages = preset.licence, preset.languages

@@ -10,11 +10,12 @@ class PacS(ClipScore):
     weight = W
 
     def warnings(self) -> list[str]:
-        if ",weights=" in self.engine.backbone.name:
+        backbone = self.engine.backbone
+        if ",weights=" in backbone.name or backbone.tuned == "pacs":
             return []
         return [
             f"{self.name}: this is PAC-S only with one of its checkpoints; name it behind the model, as in"
-            " hf:openai/clip-vit-base-patch32,weights=clip_ViT-B-32.pth."
+            " hf:openai/clip-vit-base-patch32,weights=clip_ViT-B-32.pth, or a model of 'caplens train pacs'."
         ]
 
 

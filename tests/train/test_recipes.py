@@ -119,6 +119,7 @@ def test_pacs_changes_what_it_names_and_its_model_loads(family, parts, models, t
     else:
         assert other - named
     assert not any("parametrizations" in name for name, _ in now.parameters())
+    assert load_backbone(str(made), device="cpu").tuned == "pacs"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
