@@ -70,7 +70,6 @@ _TRANSFORMERS_WEIGHTS = (
 CONFIGURATION = Layout((("config.json",),))
 VOCABULARY = Layout((_VOCABULARY,))
 HF = Layout((("config.json",), ("preprocessor_config.json", "processor_config.json"), _VOCABULARY), _TRANSFORMERS_WEIGHTS)
-ENCODER = Layout((("config.json",), _VOCABULARY), _TRANSFORMERS_WEIGHTS)
 MCLIP = Layout((("config.json",), _VOCABULARY), _TRANSFORMERS_WEIGHTS)
 ST = Layout((("modules.json",),), _TRANSFORMERS_WEIGHTS)
 OPEN_CLIP = Layout(

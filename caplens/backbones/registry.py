@@ -34,11 +34,12 @@ def _is_folder(name: str) -> bool:
     return bool(name) and ":" not in name and folder_of(name) is not None
 
 
-def _parse(name: str) -> ModelName:
+def _parse(name: str) -> tuple[ModelName, str | None]:
+    """The name's parts, and the recipe that the model was tuned with, where that is not in its own settings."""
     if is_mini(name):
-        return ModelName("mini", name, {}, name)
+        return ModelName("mini", name, {}, name), None
     if not _is_folder(name):
-        return ModelName.parse(name, FAMILIES)
+        return ModelName.parse(name, FAMILIES), None
     place = Path(name).expanduser() / TRAINED
     about = read_json(place)
     family, image = str(about.get("family")), about.get("image")
@@ -46,7 +47,7 @@ def _parse(name: str) -> ModelName:
         raise InputError(f"{place}: its family {family!r} is not known; choose from: {', '.join(FAMILIES)}.")
     inside = place.parent / str(image)
     options = {} if image is None else {"image": str(inside) if inside.is_dir() else str(image)}
-    return ModelName(family, str(place.parent), options, name)
+    return ModelName(family, str(place.parent), options, name), recipe_of(about)
 
 
 def load_backbone(
@@ -59,7 +60,7 @@ def load_backbone(
     `device` is auto, cpu, cuda, cuda:1, mps; `dtype` fp32, bf16 or fp16. With `offline` nothing is downloaded. Code that comes
     with a model is run only with `trust_remote_code`.
     """
-    parsed = _parse(name)
+    parsed, tuned = _parse(name)
     if not _DEVICE.fullmatch(device):
         raise InputError(f"unknown device {device!r}; choose from: auto, cpu, cuda, cuda:1 and so on, mps.")
     if dtype not in DTYPES:
@@ -75,8 +76,7 @@ def load_backbone(
         )
     else:
         backbone = load(parsed, setting)
-    if _is_folder(name) and not is_mini(name):
-        backbone.tuned = recipe_of(read_json(Path(name).expanduser() / TRAINED))
+    backbone.tuned = backbone.tuned or tuned
     preset = preset_of(name)
     if preset is not None:
         backbone.licence, backbone.languages = preset.licence, preset.languages

@@ -8,7 +8,7 @@ import typer
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.output import say
-from caplens.data import SampleFile, with_images
+from caplens.data import SampleFile
 from caplens.libraries import require
 
 EXAMPLES = """
@@ -38,11 +38,8 @@ def augment(
     from caplens.train.augment import augment as make
     from caplens.train.augment import load_captioner, load_painter
 
-    plain = list(SampleFile(captions))
-    records = [{"id": sample.id, "image": str(sample.image), "caption": sample.caption, "lang": sample.lang} for sample in plain]
     with progress_bar(quiet):
-        samples = list(with_images(plain, images))
         paint = load_painter(painter, steps=steps, size=size, device=device)
         describe = load_captioner(captioner, device=device)
-        made = make(samples, records, out, paint, describe, seed=seed, batch=batch)
+        made = make(list(SampleFile(captions)), images, out, paint, describe, seed=seed, batch=batch)
     say(f"train with: caplens train pacs {made} --images {images} --out OUT")

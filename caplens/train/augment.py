@@ -7,14 +7,14 @@ was stopped goes on; the file that training reads is written at the end.
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from PIL import Image
 
 from caplens.backbones.network import choose_device
-from caplens.data import Sample
+from caplens.data import Sample, with_images, write_samples
 from caplens.data.files import replacing
 from caplens.data.sample import Picture
 from caplens.embed.pictures import UnreadableError, decode, name_of, read
@@ -31,7 +31,7 @@ _DESCRIBED = "described.jsonl"
 
 def augment(
     samples: Sequence[Sample],
-    records: Sequence[dict[str, Any]],
+    images: Path,
     folder: Path,
     paint: Paint,
     describe: Describe,
@@ -39,24 +39,35 @@ def augment(
     seed: int = 0,
     batch: int = 8,
 ) -> Path:
-    """Make what is missing; gives back the file of captions with `made_image` and `made_caption`. `records` are the samples as
-    they are to be written."""
-    usable = [sample for sample in samples if sample.image is not None and sample.caption and sample.caption.strip()]
+    """Make what is missing; gives back the file of the samples with `made_image` and `made_caption`.
+
+    The names of photos are relative to `images`, and stay so in the file.
+    """
+    usable = [
+        (sample, opened) for sample, opened in zip(samples, with_images(samples, images), strict=True) if _is_usable(opened)
+    ]
     if not usable:
         raise InputError("no caption has an image; give the folder of the images with --images.")
     try:
         (folder / "images").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: this folder cannot be made ({error.strerror}). Choose another for --out.") from None
-    _paint([sample.caption for sample in usable if sample.caption], folder, paint, seed, batch)
-    described = _describe({sample.group: sample.image for sample in usable if sample.image is not None}, folder, describe, batch)
-    place = folder / "captions.jsonl"
-    with replacing(place) as temporary, temporary.open("w", encoding="utf-8") as out:
-        for sample, record in zip(samples, records, strict=True):
-            if sample.caption and sample.group in described:
-                made = {MADE_IMAGE: _image_name(sample.caption, seed), MADE_CAPTION: described[sample.group]}
-                out.write(json.dumps({**record, **made}, ensure_ascii=False) + "\n")
-    return place
+    _paint([opened.caption for _, opened in usable if opened.caption], folder, paint, seed, batch)
+    photos = {opened.group: opened.image for _, opened in usable if opened.image is not None}
+    described = _describe(photos, folder, describe, batch)
+    made = (
+        replace(
+            sample,
+            meta={**sample.meta, MADE_IMAGE: _image_name(sample.caption or "", seed), MADE_CAPTION: described[opened.group]},
+        )
+        for sample, opened in usable
+    )
+    write_samples(made, folder / "captions.jsonl")
+    return folder / "captions.jsonl"
+
+
+def _is_usable(sample: Sample) -> bool:
+    return sample.image is not None and bool(sample.caption and sample.caption.strip())
 
 
 def _image_name(caption: str, seed: int) -> str:

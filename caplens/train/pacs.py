@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.train.losses import positive_augmented
-from caplens.train.pairs import Caption, Photos, Ratings
+from caplens.train.pairs import Caption, Numbered, Photos, Ratings, content_hash
 from caplens.train.tuning import Job, Tuning
 
 MADE_IMAGE, MADE_CAPTION = "made_image", "made_caption"
@@ -36,16 +36,19 @@ class Tuples:
             raise InputError(
                 f"no caption has both {MADE_IMAGE!r} and {MADE_CAPTION!r}; 'caplens augment' makes them, or bring your own."
             )
-        self.photos = Photos(complete)
-        rows = {str(picture): row for row, picture in enumerate(self.photos.pictures)}
-        self.captions: list[list[tuple[Caption, str, str]]] = [[] for _ in rows]
+        self.photos, numbered = Photos(complete), Numbered()
+        self.captions: list[list[tuple[Caption, str, str]]] = [[] for _ in self.photos.pictures]
         for sample in complete:
-            row = rows.get(sample.group) if sample.image is not None and sample.caption and sample.caption.strip() else None
-            if row is not None and sample.caption:
-                caption = Caption(row, sample.caption, sample.lang or "en")
-                self.captions[row].append((caption, sample.meta[MADE_IMAGE], sample.meta[MADE_CAPTION]))
+            caption = numbered.caption(sample)
+            if caption is not None:
+                self.captions[caption.row].append((caption, sample.meta[MADE_IMAGE], sample.meta[MADE_CAPTION]))
         self.made = list(dict.fromkeys(image for some in self.captions for _, image, _ in some))
         self._rows = {image: row for row, image in enumerate(self.made)}
+
+    @property
+    def fingerprint(self) -> str:
+        said = [[(Path(image).name, text) for _, image, text in some] for some in self.captions]
+        return content_hash([self.photos.fingerprint, said])
 
     def draw(self, rows: Sequence[int], chance: np.random.Generator) -> tuple[list[Caption], list[int], list[Caption]]:
         """Of each photo a caption, the number of its image in `made`, and a generated caption."""
@@ -67,7 +70,7 @@ def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iter
     judged = Ratings.of(held_out) if held_out else None
     tuples = Tuples(samples, folder)
     photos, section, weights = tuples.photos, job.config["train"], job.config["losses"]
-    tuning = Tuning("pacs", job, {"captions": photos.fingerprint})
+    tuning = Tuning("pacs", job, {"tuples": tuples.fingerprint})
     order = np.random.default_rng(job.seed).permutation(len(photos))
     kept = 0 if judged else max(2, round(job.config["validation"]["share"] * len(photos)))
     learned = order[kept:]

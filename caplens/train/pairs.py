@@ -24,20 +24,34 @@ class Caption(NamedTuple):
     lang: str
 
 
+class Numbered:
+    """Pictures in the order they come in."""
+
+    def __init__(self) -> None:
+        self.pictures: list[Picture] = []
+        self._rows: dict[str, int] = {}
+
+    def caption(self, sample: Sample) -> Caption | None:
+        """A sample's caption with the number of its photo, if it has both."""
+        if sample.image is None or not sample.caption or not sample.caption.strip():
+            return None
+        row = self._rows.setdefault(sample.group, len(self._rows))
+        if row == len(self.pictures):
+            self.pictures.append(sample.image)
+        return Caption(row, sample.caption, base_language(sample.lang or "en"))
+
+
 class Photos:
     """Photos by number, and their captions by language."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self.captions: list[dict[str, list[str]]] = []
-        self.pictures: list[Picture] = []
-        rows: dict[str, int] = {}
-        for sample in samples:
-            if sample.image is not None and sample.caption and sample.caption.strip():
-                row = rows.setdefault(sample.group, len(rows))
-                if row == len(self.pictures):
-                    self.pictures.append(sample.image)
-                    self.captions.append({})
-                self.captions[row].setdefault(_language(sample), []).append(sample.caption)
+        numbered = Numbered()
+        self.pictures = numbered.pictures
+        for caption in filter(None, map(numbered.caption, samples)):
+            if caption.row == len(self.captions):
+                self.captions.append({})
+            self.captions[caption.row].setdefault(caption.lang, []).append(caption.text)
         if not self.pictures:
             raise InputError("no caption has an image; give the folder of the images with --images.")
         if len(self.pictures) < 2:
@@ -65,7 +79,7 @@ class Photos:
 
     @property
     def fingerprint(self) -> str:
-        return _hash([_names(self.pictures), self.captions])
+        return content_hash([_names(self.pictures), self.captions])
 
 
 @dataclass(frozen=True)
@@ -78,15 +92,12 @@ class Ratings:
 
     @classmethod
     def of(cls, samples: Iterable[Sample]) -> "Ratings":
-        rows: dict[str, int] = {}
-        pictures: list[Picture] = []
+        numbered = Numbered()
         captions, values = [], []
         for sample in samples:
-            if sample.image is not None and sample.caption and sample.caption.strip() and sample.ratings:
-                row = rows.setdefault(sample.group, len(rows))
-                if row == len(pictures):
-                    pictures.append(sample.image)
-                captions.append(Caption(row, sample.caption, _language(sample)))
+            caption = numbered.caption(sample) if sample.ratings else None
+            if caption is not None:
+                captions.append(caption)
                 values.append(float(np.mean(sample.ratings)))
         if not captions:
             raise InputError("no caption has both an image and 'ratings'.")
@@ -94,11 +105,11 @@ class Ratings:
             raise InputError(f"the rating of {captions[int(np.argmin(np.isfinite(values)))].text!r} is no number.")
         if len(set(values)) < 2:
             raise InputError("all ratings are the same, so that nothing can agree with them.")
-        return cls(captions, np.array(values), pictures)
+        return cls(captions, np.array(values), numbered.pictures)
 
     @property
     def fingerprint(self) -> str:
-        return _hash([_names(self.pictures), self.captions, self.values.tolist()])
+        return content_hash([_names(self.pictures), self.captions, self.values.tolist()])
 
 
 def _names(pictures: Sequence[Picture]) -> list[str]:
@@ -106,9 +117,5 @@ def _names(pictures: Sequence[Picture]) -> list[str]:
     return [Path(picture).name if isinstance(picture, str | PathLike) else "" for picture in pictures]
 
 
-def _language(sample: Sample) -> str:
-    return base_language(sample.lang or "en")
-
-
-def _hash(content: object) -> str:
+def content_hash(content: object) -> str:
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

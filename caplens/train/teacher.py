@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from caplens.backbones.hf import library
-from caplens.backbones.hub import ENCODER, find_model
+from caplens.backbones.hub import MCLIP, find_model
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError, reason
@@ -93,7 +93,7 @@ def _student(name: str, dim: int, job: Job) -> Path:
     if (folder / "model.safetensors").is_file():
         return folder
     transformers = library(name)
-    source = find_model(name, ENCODER)
+    source = find_model(name, MCLIP)
     try:
         encoder = transformers.AutoModel.from_pretrained(source, local_files_only=True)
     except Exception as error:

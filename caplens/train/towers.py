@@ -30,6 +30,7 @@ from caplens.errors import InputError
 from caplens.train.captions import padded
 from caplens.train.export import load_model, save_image, save_text
 from caplens.train.lora import adapt, merge
+from caplens.train.team import own_device
 
 PARTS = {
     "all": "both towers",
@@ -290,7 +291,8 @@ class MclipTowers(TorchTowers):
 
 def open_towers(name: str, device: str = "auto") -> Towers:
     """The towers of the model of this name, to be trained."""
-    if is_mini(name) and not (Path(name) / TRAINED).is_file():
+    device = own_device(device)
+    if is_mini(name):
         return MiniTowers(name, choose_device(device, torch))
     return _of_network(load_backbone(name, device=device))
 

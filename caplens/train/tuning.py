@@ -19,7 +19,6 @@ from caplens.train.pairs import Caption, Photos, Ratings
 from caplens.train.recipe import Config
 from caplens.train.run import Run
 from caplens.train.sight import Sight, with_noise
-from caplens.train.team import own_device
 from caplens.train.towers import Towers, open_towers
 
 _JUDGED_AT_ONCE = 256
@@ -40,7 +39,6 @@ class Tuning:
     """One run of a recipe: `given` are hashes of its data."""
 
     def __init__(self, recipe: str, job: Job, given: Mapping[str, str]) -> None:
-        job = job._replace(device=own_device(job.device))
         self.recipe, self.job, self.config = recipe, job, job.config
         self.towers: Towers = open_towers(job.model, job.device)
         given = {"model": self.towers.backbone.fingerprint, **given}
