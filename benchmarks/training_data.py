@@ -2,11 +2,14 @@
 
 DATA holds flickr8k and multi30k. Made are `train.jsonl`, captions of the training photos; `cs.jsonl`, Czech sentences of Multi30k
 with the English ones they translate, none about a dev or test photo; and `tuples.jsonl`, for `train pacs` without generators: a
-second human caption in place of a generated one, a strongly changed view of the photo in place of a generated image.
+second human caption in place of a generated one, a strongly changed view of the photo in place of a generated image. For `train
+prmcs` there are `five.jsonl`, the captions of `train.jsonl` in the languages of its paper, and `sentences.jsonl`, others in these
+languages whose photos are not at hand.
 """
 
 import argparse
 import json
+import random
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ from caplens.train.collection import read_groups
 
 LEFT_OUT = ("bo", "mn", "ug")
 """Short machine translations."""
+OF_PAPER = ("en", "de", "fr", "ja", "zh")
+SENTENCES = 150_000
 
 
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
@@ -52,17 +57,20 @@ def main() -> None:
     chosen = parser.parse_args()
     (chosen.out / "views").mkdir(parents=True, exist_ok=True)
     names = {path.stem: path.name for path in chosen.images.iterdir()}
-    groups = [group for group in read_groups(chosen.data, "train") if group.photo is not None]
+    everything = read_groups(chosen.data, "train")
+    groups = [group for group in everything if group.photo is not None]
     photos = [names[Path(group.photo or "").stem] for group in groups]
-    write(
-        chosen.out / "train.jsonl",
-        (
-            {"image": photo, "caption": caption, "lang": lang}
-            for photo, group in zip(photos, groups, strict=True)
-            for lang, caption in group.captions
-            if lang not in LEFT_OUT
-        ),
-    )
+    captions = [
+        {"image": photo, "caption": caption, "lang": lang}
+        for photo, group in zip(photos, groups, strict=True)
+        for lang, caption in group.captions
+        if lang not in LEFT_OUT
+    ]
+    write(chosen.out / "train.jsonl", captions)
+    write(chosen.out / "five.jsonl", (caption for caption in captions if caption["lang"] in OF_PAPER))
+    without_photo = [said for group in everything if group.photo is None for said in group.captions if said[0] in OF_PAPER]
+    random.Random(0).shuffle(without_photo)
+    write(chosen.out / "sentences.jsonl", ({"caption": caption, "lang": lang} for lang, caption in without_photo[:SENTENCES]))
     held_out = {
         name.partition("_")[0]
         for part in ("dev", "test")

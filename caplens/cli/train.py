@@ -244,6 +244,8 @@ PRMCS_EXAMPLES = """
 
 caplens train prmcs captions.jsonl --images photos --out runs/prmcs
 
+caplens train prmcs captions.jsonl --images photos --sentences more.jsonl --out runs/prmcs
+
 caplens robustness held_out.jsonl --images photos --model runs/prmcs/model
 """
 
@@ -255,6 +257,9 @@ def prmcs(
     out: Out,
     model: Model = DEFAULT,
     config: Recipe = None,
+    sentences: Annotated[
+        Path | None, typer.Option(help="More good captions, whose photos are not at hand; a caption and its 'lang' each.")
+    ] = None,
     validate: Validate = None,
     change: Changes = None,
     device: Device = "auto",
@@ -270,5 +275,7 @@ def prmcs(
     from caplens.train.prmcs import train_prmcs
 
     with progress_bar(quiet or not _leads()):
-        made = train_prmcs(_read(captions, images), job, _read(validate, images))
+        made = train_prmcs(
+            _read(captions, images), job, _read(validate, images), None if sentences is None else SampleFile(sentences)
+        )
     _made(made)

@@ -1,7 +1,7 @@
 """A caption as words that can be moved about and put together again, in any script.
 
-Spaces part words; punctuation stays with the word before it. Where a script has no spaces, words are found by the language's
-segmenter if that is installed (the extra `cjk`), else each character is a word.
+Spaces part words; punctuation stays with the word before it, with or without a space between. Where a script has no spaces, words
+are found by the language's segmenter if that is installed (the extra `cjk`), else each character is a word.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,6 +30,10 @@ def split(caption: str, lang: str | None = None) -> list[Word]:
     """The words of a caption; `join` gives it back, but for the width of its spaces."""
     words: list[Word] = []
     for chunk in caption.split():
+        if words and not without_punctuation(chunk).strip():
+            # A caption that lost only the full stop which stands apart would not be worse.
+            words[-1] = words[-1]._replace(text=f"{words[-1].text} {chunk}")
+            continue
         for number, part in enumerate(_parts(chunk, base_language(lang or "en"))):
             words.append(Word(part, len(words), glued=number > 0))
     return words

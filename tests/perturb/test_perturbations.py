@@ -32,6 +32,13 @@ def test_any_text_comes_together_again_but_for_its_spaces(text):
     assert join(split(text, "ja")) == " ".join(text.split())
 
 
+def test_punctuation_that_stands_apart_goes_with_the_word_before_it():
+    """As in the captions of Flickr8k: without its full stop a caption is as good as with it."""
+    assert [word.text for word in split("A dog , a cat .")] == ["A", "dog ,", "a", "cat ."]
+    removal = get_perturbation("removal")
+    assert all(removal("A dog .", "en", seed) in {"A", "dog ."} for seed in range(20))
+
+
 def test_scripts_without_spaces_get_none():
     assert " " not in get_perturbation("jumble")(CAPTIONS["zh"], "zh")
     assert " " not in get_perturbation("repetition")(CAPTIONS["th"], "th")

@@ -19,7 +19,8 @@ from safetensors.torch import load_file
 
 import caplens as package
 from caplens.backbones.mini import mini_folder
-from caplens.data import SampleFile, with_images
+from caplens.data import Sample, SampleFile, with_images
+from caplens.errors import InputError
 from caplens.train.prmcs import train_prmcs
 from caplens.train.recipe import read_config
 from caplens.train.tuning import Job
@@ -58,6 +59,18 @@ def test_its_settings_say_what_made_it(tuned):
     assert settings["tuned"]["settings"]["train"]["steps"] == 40
     assert set(settings["tuned"]["given"]) == {"model", "captions"}
     assert settings["languages"] == json.loads((MINI / "model.json").read_text(encoding="utf-8"))["languages"]
+
+
+def test_sentences_without_photos_are_learned_from_too(samples, tmp_path):
+    """Two runs that differ in them alone end in different weights, and the settings of each say what it was given."""
+    config = read_config(None, ["train.steps=2", "train.photos=6", "train.sentences=4"], recipe="prmcs")
+    more = [Sample("1", "two dogs play with a ball on the grass"), Sample("2", "ein Mann sitzt auf einer Bank", lang="de")]
+    alone = train_prmcs(samples, Job("caplens-mini", tmp_path / "alone", config))
+    both = train_prmcs(samples, Job("caplens-mini", tmp_path / "both", config), sentences=more)
+    assert (both / "text.onnx").read_bytes() != (alone / "text.onnx").read_bytes()
+    assert "sentences" in json.loads((both / "model.json").read_text(encoding="utf-8"))["tuned"]["given"]
+    with pytest.raises(InputError, match="hold no caption"):
+        train_prmcs(samples, Job("caplens-mini", tmp_path / "none", config), sentences=[Sample("1", " ")])
 
 
 def test_old_weights_are_kept_by_a_share(samples, tmp_path):
