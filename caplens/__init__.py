@@ -1,6 +1,6 @@
 """caplens: how good image captions are, in any language, and how far such a measure can be trusted."""
 
-from caplens.api import bench, bench_many, compare, crossmodal, robustness, score
+from caplens.api import bench, bench_many, compare, crossmodal, robustness, score, write_report
 from caplens.data import References, Sample, SampleFile, read_references
 from caplens.errors import CaplensError, InputError, MissingExtraError
 from caplens.metrics import Results
@@ -22,4 +22,5 @@ __all__ = [
     "read_references",
     "robustness",
     "score",
+    "write_report",
 ]

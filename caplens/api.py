@@ -5,9 +5,10 @@ from copy import copy
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens.backbones import Backbone
 from caplens.backbones.mini import DEFAULT
@@ -25,6 +26,9 @@ from caplens.metrics.registry import looks_at_images
 from caplens.metrics.scoring import run
 from caplens.perturb import Robustness, get_perturbations, measure_robustness
 from caplens.stats import bootstrap_pooled, get_correction, interval
+
+if TYPE_CHECKING:
+    from caplens.report.documents import Found
 
 Captions = Iterable[Sample | Mapping[str, Any]] | str | PathLike[str]
 GivenReferences = References | Mapping[str, Sequence[str] | str] | str | PathLike[str] | None
@@ -62,10 +66,20 @@ def score(
         for name, found in results.metrics.items():
             if found.corpus_is_pooled:
                 scored = np.flatnonzero(~np.isnan(found.values))
-                groups = [results.groups[row] for row in scored]
-                drawn = bootstrap_pooled(found.statistics[scored], found.pool, groups, resamples, seed)
-                results.intervals[name] = interval(drawn)
+                results.intervals[name] = _interval(results, name, scored, resamples, seed)
+                if len(found.by_language) > 1:
+                    langs = np.array([base_language(tag or lang or "en") for tag in results.langs])
+                    results.language_intervals[name] = {
+                        one: _interval(results, name, scored[langs[scored] == one], resamples, seed) for one in found.by_language
+                    }
     return results
+
+
+def _interval(results: Results, metric: str, rows: NDArray[np.intp], resamples: int, seed: int) -> tuple[float, float]:
+    """Of the corpus score of some captions, by bootstrap over images."""
+    found = results[metric]
+    groups = [results.groups[row] for row in rows]
+    return interval(bootstrap_pooled(found.statistics[rows], found.pool, groups, resamples, seed))
 
 
 def compare(
@@ -240,6 +254,35 @@ def robustness(
     chosen = _metrics(metrics, tokenizer, lang, None, model, prompt, images)
     joined = _samples(samples, _references(references), lang, images)
     return measure_robustness(joined, chosen, wanted, lang, resamples, seed)
+
+
+def write_report(
+    results: "Found | str | PathLike[str] | Mapping[str, Found | str | PathLike[str]]",
+    output: str | PathLike[str] = "report.html",
+    *,
+    captions: str | PathLike[str] | None = None,
+    references: str | PathLike[str] | None = None,
+    images: str | PathLike[str] | None = None,
+    data: str | PathLike[str] | None = None,
+    title: str = "caplens report",
+) -> Path:
+    """Write one HTML file about results; gives back its path.
+
+    `results` is what `score`, `compare`, `bench` or `robustness` gave, a JSON file of theirs, or several of these by the
+    name that the page gives them. Captions and images are shown where a file says where they are, or `captions` (a file; for a
+    benchmark its folder, `data`) and `images` do.
+    """
+    from caplens.report.cases import Captions
+    from caplens.report.documents import Document, read_documents
+    from caplens.report.page import write_page
+
+    named = results if isinstance(results, Mapping) else {Path(output).stem: results}
+    documents: list[Document] = []
+    for name, found in named.items():
+        documents += read_documents(Path(found)) if isinstance(found, str | PathLike) else [Document(name, found)]
+    given = Captions(*(None if path is None else Path(path) for path in (captions, references, images, data)))
+    write_page(documents, Path(output), given, title)
+    return Path(output)
 
 
 def _bench_metrics(names: Names | None, tokenizer: str | None, models: Models, prompt: Prompt | None) -> list[Metric]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from caplens.bench.base import Benchmark, Loaded, Measured, Rows
+from caplens.bench.base import Benchmark, Judgements, Loaded, Measured, Rows
 from caplens.bench.contest import MEAN
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
@@ -72,6 +72,8 @@ class BenchResults:
     """The captions that have a score."""
     captions: list[str] = field(repr=False)
     scores: dict[str, Floats] = field(repr=False)
+    human: Floats | None = field(default=None, repr=False)
+    """A row of human values for each caption, where each has some."""
 
     @property
     def measures(self) -> list[str]:
@@ -106,6 +108,9 @@ class BenchResults:
                 "without_image": self.without_image,
             },
             "warnings": self.warnings,
+            "ids": self.ids,
+            "scores": {metric: values.tolist() for metric, values in self.scores.items()},
+            **({} if self.human is None else {"human": self.human.tolist()}),
         }
 
 
@@ -201,6 +206,7 @@ def evaluate(
         ids=[sample.id for sample in kept],
         captions=[sample.caption or "" for sample in kept],
         scores={metric: column[scored] for metric, column in values.items()},
+        human=loaded.human.reshape(len(samples), -1)[scored] if isinstance(loaded, Judgements) else None,
     )
 
 

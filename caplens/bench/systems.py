@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import problem
-from caplens.metrics.results import Results, json_object
+from caplens.metrics.results import Results, json_object, null_if_nan
 from caplens.stats import bootstrap_pooled, get_correction, interval, permute_systems
+from caplens.stats.arrays import Floats
 from caplens.version import __version__
 
 
@@ -45,6 +46,10 @@ class Comparison:
     correction: str
     failed: int = 0
     warnings: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list, repr=False)
+    langs: list[str | None] = field(default_factory=list, repr=False)
+    values: dict[str, dict[str, Floats]] = field(default_factory=dict, repr=False)
+    """Metric -> system -> the score of each caption."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `caplens compare`."""
@@ -59,6 +64,12 @@ class Comparison:
             "signatures": self.signatures,
             "counts": {"samples": self.samples, "failed": self.failed},
             "warnings": self.warnings,
+            "ids": self.ids,
+            **({"lang": self.langs} if any(self.langs) else {}),
+            "values": {
+                metric: {system: [null_if_nan(value) for value in values.tolist()] for system, values in found.items()}
+                for metric, found in self.values.items()
+            },
         }
 
 
@@ -135,4 +146,7 @@ def compare_systems(results: Mapping[str, Results], resamples: int = 1000, seed:
         samples=len(first.ids),
         correction=correction,
         warnings=list(dict.fromkeys(warnings)),
+        ids=first.ids,
+        langs=first.langs,
+        values={metric: {name: result[metric].values for name, result in results.items()} for metric in first.metrics},
     )

@@ -126,7 +126,14 @@ def bench(
         across = _across(suite.results, known_quality)
     found = suite.results
     tables = _tables(found, across, protocol == _ALL)
-    deliver(output, form, lambda: _document(suite, across), tables, lambda: benchmarks_table(found))
+    deliver(
+        output,
+        form,
+        lambda: _document(suite, across),
+        tables,
+        lambda: benchmarks_table(found),
+        {"data": data, "images": models.images},
+    )
     warn(_warnings(suite))
     if quality is not None and not across:
         warn(["--quality was not used: no benchmark has the same items in several languages."])

@@ -1,7 +1,5 @@
 """`caplens compare`: systems side by side."""
 
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +10,7 @@ from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.models import Models, with_models
 from caplens.cli.output import choose_format, deliver, warn
-from caplens.data import Sample, SampleFile
+from caplens.data import samples_by_system
 from caplens.errors import InputError
 from caplens.report.views import differences_table, system_rows, systems_table
 
@@ -55,7 +53,7 @@ def compare(
     names = options.listed(metric, ("clipscore",) if models.chosen else ("bleu4", "rouge-l", "cider"))
     with progress_bar(quiet):
         comparison = api.compare(
-            _captions_by_system(systems),
+            samples_by_system(systems),
             names,
             references=references,
             images=models.images,
@@ -69,33 +67,8 @@ def compare(
             correction=correction,
         )
     tables = [systems_table(comparison), differences_table(comparison)]
-    deliver(output, form, comparison.to_dict, tables, lambda: system_rows(comparison))
+    inputs = {"captions": systems, "references": references, "images": models.images, "lang": lang}
+    deliver(output, form, comparison.to_dict, tables, lambda: system_rows(comparison), inputs)
     warn(comparison.warnings)
     if comparison.failed:
         raise typer.Exit(3)
-
-
-def _captions_by_system(paths: list[Path]) -> dict[str, Iterable[Sample]]:
-    if len(paths) > 1:
-        names = _short_names(paths)
-        return {name: SampleFile(path) for name, path in zip(names, paths, strict=True)}
-    by_system: dict[str, list[Sample]] = {}
-    for sample in SampleFile(paths[0]):
-        if sample.system is None:
-            raise InputError(
-                f"{paths[0]}: the sample {sample.id!r} names no 'system'. Give a file for each system, or name it in each row."
-            )
-        by_system.setdefault(sample.system, []).append(replace(sample, system=None))
-    if len(by_system) < 2:
-        raise InputError(f"{paths[0]}: all rows are of one system; a comparison needs two or more.")
-    return dict(by_system)
-
-
-def _short_names(paths: list[Path]) -> list[str]:
-    """File names without suffix where these differ, else the paths."""
-    stems = [path.name.split(".")[0] for path in paths]
-    if len(set(stems)) == len(paths):
-        return stems
-    if len(set(paths)) < len(paths):
-        raise InputError("the same file is named twice; each system needs its own file.")
-    return [str(path) for path in paths]

@@ -14,11 +14,13 @@ from caplens.cli import (
     compare,
     convert,
     crossmodal,
+    demo,
     df,
     doctor,
     leakage,
     listing,
     perturb,
+    report,
     robustness,
     score,
     store,
@@ -29,12 +31,14 @@ from caplens.errors import CaplensError
 from caplens.version import __version__
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", add_completion=True)
+app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=crossmodal.EXAMPLES)(crossmodal.crossmodal)
 app.command(epilog=perturb.EXAMPLES)(perturb.perturb)
 app.command(epilog=robustness.EXAMPLES)(robustness.robustness)
+app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=augment.EXAMPLES)(augment.augment)
 app.command(epilog=leakage.EXAMPLES)(leakage.leakage)
 app.command(epilog=convert.EXAMPLES)(convert.convert)

@@ -28,6 +28,7 @@ Kinds = Annotated[
         "--kind", help="repetition, removal, masking, jumble, substitution, or all; may be given several times. \\[default: all]"
     ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 

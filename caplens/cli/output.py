@@ -2,8 +2,9 @@
 
 import io
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -66,12 +67,15 @@ def deliver(
     document: Callable[[], dict[str, Any]],
     summary: Sequence[Table],
     rows: Callable[[], Table] | None = None,
+    inputs: Mapping[str, Path | Sequence[Path] | str | None] | None = None,
 ) -> None:
     """Write a result in one form.
 
-    JSON holds everything; the table forms hold `summary`; the row forms (JSONL, CSV, TSV) hold `rows`, or the first
-    table of the summary.
+    JSON holds everything, also which files it was made from; the table forms hold `summary`; the row forms (JSONL, CSV, TSV) hold
+    `rows`, or the first table of the summary.
     """
+    if inputs is not None:
+        document = _with_inputs(document, inputs, Path() if output is None else output.parent)
     if output is None:
         with _failures_of_stdout_told():
             if form is Format.table:
@@ -85,6 +89,20 @@ def deliver(
     say(f"written to {output}")
 
 
+def _with_inputs(
+    document: Callable[[], dict[str, Any]], inputs: Mapping[str, Path | Sequence[Path] | str | None], folder: Path
+) -> Callable[[], dict[str, Any]]:
+    """Files are named relative to the result's folder, so that `caplens report` finds them when both are moved together."""
+
+    def named(value: Path | Sequence[Path] | str) -> Any:
+        if isinstance(value, str):
+            return value
+        return os.path.relpath(value, folder) if isinstance(value, Path) else [named(one) for one in value]
+
+    known = {name: named(value) for name, value in inputs.items() if value is not None and str(value) != "-"}
+    return lambda: {**document(), "inputs": known}
+
+
 def _text(
     form: Format, document: Callable[[], dict[str, Any]], summary: Sequence[Table], rows: Callable[[], Table] | None
 ) -> str:
@@ -94,7 +112,7 @@ def _text(
             _print(rich.console.Console(file=out, width=160), summary)
             return out.getvalue()
         case Format.json:
-            return json.dumps(document(), ensure_ascii=False, allow_nan=False) + "\n"
+            return _json(document())
         case Format.markdown:
             return "\n".join(markdown(table) for table in summary)
         case Format.latex:
@@ -128,6 +146,17 @@ def _failures_of_stdout_told() -> Iterator[None]:
         raise
     except OSError as error:
         raise CaplensError(f"standard output cannot be written ({error.strerror}).") from None
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """What a command found or did, for programs."""
+    with _failures_of_stdout_told():
+        sys.stdout.write(_json(document))
+        sys.stdout.flush()
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def say(message: str) -> None:

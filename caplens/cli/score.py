@@ -90,7 +90,8 @@ def score(
     by_language = languages_table(results)
     if by_language is not None:
         tables.append(by_language)
-    deliver(output, form, results.to_dict, tables, lambda: samples_table(results))
+    inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
+    deliver(output, form, results.to_dict, tables, lambda: samples_table(results), None if example else inputs)
     warn(results.warnings)
     if results.failed:
         shown = [f"{identifier}: {reason}" for identifier, reason in list(results.errors.items())[:_SHOWN_ERRORS]]

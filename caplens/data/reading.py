@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -69,6 +69,33 @@ class SampleFile:
                 return coco.annotation_rows(self._document, self.path)
             case _:
                 return dictionary.read_rows(self._document, self.path, captions=self._caption_required)
+
+
+def samples_by_system(paths: Sequence[Path]) -> dict[str, Iterable[Sample]]:
+    """A file for each system, called after it, or one file whose rows name their system."""
+    if len(paths) > 1:
+        names = _short_names(paths)
+        return {name: SampleFile(path) for name, path in zip(names, paths, strict=True)}
+    by_system: dict[str, list[Sample]] = {}
+    for sample in SampleFile(paths[0]):
+        if sample.system is None:
+            raise InputError(
+                f"{paths[0]}: the sample {sample.id!r} names no 'system'. Give a file for each system, or name it in each row."
+            )
+        by_system.setdefault(sample.system, []).append(replace(sample, system=None))
+    if len(by_system) < 2:
+        raise InputError(f"{paths[0]}: all rows are of one system; a comparison needs two or more.")
+    return dict(by_system)
+
+
+def _short_names(paths: Sequence[Path]) -> list[str]:
+    """File names without suffix where these differ, else the paths."""
+    stems = [path.name.split(".")[0] for path in paths]
+    if len(set(stems)) == len(paths):
+        return stems
+    if len(set(paths)) < len(paths):
+        raise InputError("the same file is named twice; each system needs its own file.")
+    return [str(path) for path in paths]
 
 
 def _inspect(path: Path) -> tuple[str, Any]:

@@ -29,6 +29,8 @@ class Results:
     systems: list[str | None] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    language_intervals: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    """Metric -> language -> confidence interval, where there are several languages."""
 
     def __getitem__(self, metric: str) -> Scores:
         return self.metrics[metric]
@@ -66,6 +68,7 @@ class Results:
         return {
             "caplens": __version__,
             "ids": self.ids,
+            **self._named(),
             "metrics": {name: self._metric(name, scores) for name, scores in self.metrics.items()},
             "counts": {
                 "samples": len(self.ids),
@@ -89,13 +92,21 @@ class Results:
             found["low"], found["high"] = (null_if_nan(bound) for bound in self.intervals[name])
         if len(scores.by_language) > 1:
             found["languages"] = {lang: null_if_nan(value) for lang, value in sorted(scores.by_language.items())}
+        if name in self.language_intervals:
+            found["language_intervals"] = {
+                lang: [null_if_nan(bound) for bound in bounds] for lang, bounds in sorted(self.language_intervals[name].items())
+            }
         return found
+
+    def _named(self) -> dict[str, list[str | None]]:
+        """Languages and systems, where captions name them."""
+        named = {"lang": self.langs, "system": self.systems}
+        return {name: column for name, column in named.items() if any(value is not None for value in column)}
 
     def to_rows(self) -> Iterator[dict[str, Any]]:
         """A row for each sample, with its scores and its error."""
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
-        named = {"lang": self.langs, "system": self.systems}
-        named = {name: column for name, column in named.items() if any(value is not None for value in column)}
+        named = self._named()
         doubts = self.doubts
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in named.items()}

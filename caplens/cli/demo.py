@@ -1,0 +1,61 @@
+"""`caplens demo`: what caplens does, on the example that comes with it."""
+
+import webbrowser
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens import api
+from caplens.cli import options
+from caplens.cli.bar import progress_bar
+from caplens.cli.output import Format, deliver, print_json, say
+from caplens.cli.report import choose_page
+from caplens.report.views import languages_table, scores_table
+
+METRICS = ("clipscore", "refclipscore", "cider", "bleu4")
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+caplens demo
+
+caplens demo -o tour.html --open
+"""
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("caplens-demo.html"),
+    open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    quiet: options.Quiet = False,
+    json: options.AsJson = False,
+) -> None:
+    """Score the example that comes with caplens, offline and with the built-in model, and write a report to look at.
+
+    The example is 45 captions of five photos in nine languages. They are scored, compared with captions of other photos, and
+    perturbed.
+    """
+    choose_page(output)
+    from caplens.report.documents import Document
+    from caplens.report.page import write_page
+
+    with progress_bar(quiet or json), as_file(files("caplens").joinpath("examples")) as shipped:
+        good, bad = shipped / "good.jsonl", shipped / "bad.jsonl"
+        scores = api.score(good, METRICS, images=shipped)
+        contest = api.compare({"good": good, "bad": bad}, METRICS, images=shipped)
+        noticed = api.robustness(good, ["clipscore"], images=shipped)
+        documents = [
+            Document("The example", scores, {"captions": good.name, "images": "."}, shipped),
+            Document("Good captions and bad", contest, {"captions": [good.name, bad.name], "images": "."}, shipped),
+            Document("The example, perturbed", noticed),
+        ]
+        write_page(documents, output, title="caplens demo")
+    if json:
+        print_json({"report": str(output), **scores.to_dict()})
+    else:
+        by_language = languages_table(scores)
+        deliver(None, Format.table, scores.to_dict, [scores_table(scores), *([by_language] if by_language else [])])
+        say(f"The report is in {output}; open it in a browser. Next: caplens score YOUR_CAPTIONS --images YOUR_PHOTOS")
+    if open_it and not webbrowser.open(output.resolve().as_uri()):
+        say("caplens: warning: there is no browser to open the report in.")

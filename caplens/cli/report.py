@@ -1,0 +1,69 @@
+"""`caplens report`: results as one page to look at."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens.cli import options
+from caplens.cli.bar import progress_bar
+from caplens.cli.output import print_json, say
+from caplens.data.files import ensure_apart, ensure_writable
+from caplens.errors import InputError
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+caplens score captions.jsonl --images photos -o scores.json
+
+caplens report scores.json -o report.html
+
+caplens report scores.json robustness.json runs/tuned/log.jsonl -o report.html --title "Captions of March"
+
+caplens report bench.json --data flickr8k --images photos -o report.html
+"""
+
+_SUFFIXES = (".html", ".htm")
+
+
+def report(
+    results: Annotated[
+        list[Path],
+        typer.Argument(
+            help="JSON of score, compare, bench, crossmodal or robustness (-o FILE.json), and log.jsonl of training runs."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
+    title: Annotated[str, typer.Option(help="What the page is called.")] = "caplens report",
+    captions: Annotated[Path | None, typer.Option(help="The captions, if they are not where the results say.")] = None,
+    references: Annotated[Path | None, typer.Option("--references", "-r", help="The references, likewise.")] = None,
+    images: Annotated[Path | None, typer.Option(help="The folder of the images, likewise.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder of a benchmark's files, likewise.")] = None,
+    quiet: options.Quiet = False,
+    json: options.AsJson = False,
+) -> None:
+    """Make one HTML file of results: tables, plots, and a gallery of the captions that matter.
+
+    The file needs nothing else, and can be opened offline, mailed and printed. Captions and images are read again from where
+    the results say that they were, to be shown; without them there is no gallery.
+    """
+    choose_page(output, *results, captions, references)
+    from caplens.report.cases import Captions
+    from caplens.report.documents import read_documents
+    from caplens.report.page import write_page
+
+    with progress_bar(quiet or json):
+        documents = [document for path in results for document in read_documents(path)]
+        write_page(documents, output, Captions(captions, references, images, data), title)
+    if json:
+        print_json({"report": str(output), "results": len(documents)})
+    else:
+        say(f"written to {output}")
+
+
+def choose_page(output: Path, *inputs: Path | None) -> None:
+    """Complains before any work if the page cannot be written."""
+    if output.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"{output}: a report is an HTML file; call it something.html.")
+    ensure_apart(output, *inputs)
+    ensure_writable(output)

@@ -1,0 +1,200 @@
+"""Captions with their scores, and the choice of those worth looking at."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from caplens.bench import BenchResults, Comparison, get_benchmark, load_checked
+from caplens.data import Sample, SampleFile, read_references, samples_by_system, with_images
+from caplens.data.languages import base_language
+from caplens.errors import InputError
+from caplens.metrics import Results
+from caplens.report.documents import Document
+from caplens.stats.arrays import Floats
+
+MOST = 200
+_OF_EACH = 12
+_COMPARED = 3
+"""Metrics, of which each two are searched for disagreements."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One caption, with every score that it got; what people gave it, if they did; and why it is worth looking at."""
+
+    sample: Sample
+    scores: Mapping[str, float]
+    human: float | None = None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Where captions and images are, if not where a result says."""
+
+    captions: Path | None = None
+    references: Path | None = None
+    images: Path | None = None
+    data: Path | None = None
+
+
+def find_cases(document: Document, given: Captions) -> list[Case]:
+    """The captions of a result with their scores; an error where the captions are not at hand or are others by now."""
+    found = document.found
+    if isinstance(found, Results):
+        return cases_of(found, _scored(document, given))
+    if isinstance(found, Comparison):
+        paths = [given.captions] if given.captions else [_path(document, name) for name in document.inputs.get("captions", [])]
+        if not paths:
+            raise InputError("the file does not say where the captions are; name them with --captions.")
+        systems = samples_by_system(paths)
+        joined = {name: list(_joined(samples, document, given)) for name, samples in systems.items()}
+        return cases_of_systems(found, joined)
+    if isinstance(found, BenchResults):
+        return cases_of_bench(found, _judged(found, document, given))
+    return []
+
+
+def cases_of(results: Results, samples: Sequence[Sample]) -> list[Case]:
+    """`samples` are those that were scored, in the same order."""
+    if [sample.id for sample in samples] != results.ids:
+        raise InputError("the captions are not those that were scored; name the file that was, with --captions.")
+    return [
+        Case(
+            sample,
+            {name: float(scores.values[row]) for name, scores in results.metrics.items()},
+            float(np.mean(sample.ratings)) if sample.ratings else None,
+        )
+        for row, sample in enumerate(samples)
+    ]
+
+
+def cases_of_systems(comparison: Comparison, systems: Mapping[str, Sequence[Sample]]) -> list[Case]:
+    made = []
+    for name in comparison.systems:
+        by_key = {sample.key: sample for sample in systems.get(name, ())}
+        for row, (identifier, tag) in enumerate(zip(comparison.ids, comparison.langs, strict=True)):
+            key = (identifier, None if tag is None else base_language(tag))
+            if key not in by_key:
+                raise InputError(
+                    f"the captions of {name} are not those that were compared; name the file that was, with --captions."
+                )
+            scores = {metric: float(found[name][row]) for metric, found in comparison.values.items()}
+            made.append(Case(replace(by_key[key], system=name), scores))
+    return made
+
+
+def cases_of_bench(results: BenchResults, samples: Sequence[Sample]) -> list[Case]:
+    by_id = {sample.id: sample for sample in samples}
+    if not by_id.keys() >= set(results.ids):
+        raise InputError("the benchmark's files are not those that were used; name their folder with --data.")
+    human = [None] * len(results.ids) if results.human is None else np.nanmean(results.human, axis=1).tolist()
+    return [
+        Case(
+            replace(by_id[identifier], lang=by_id[identifier].lang or results.lang),
+            {metric: float(values[row]) for metric, values in results.scores.items()},
+            human[row],
+        )
+        for row, identifier in enumerate(results.ids)
+    ]
+
+
+def _path(document: Document, name: Any) -> Path:
+    return document.folder / str(name)
+
+
+def _scored(document: Document, given: Captions) -> list[Sample]:
+    named = document.inputs.get("captions")
+    path = given.captions or (_path(document, named) if named else None)
+    if path is None:
+        raise InputError("the file does not say where the captions are; name them with --captions.")
+    return list(_joined(SampleFile(path), document, given))
+
+
+def _joined(samples: Any, document: Document, given: Captions) -> Iterator[Sample]:
+    """With references and images, if any were given."""
+    references, images = (document.inputs.get(name) for name in ("references", "images"))
+    lang = document.inputs.get("lang")
+    source = given.references or (_path(document, references) if references else None)
+    folder = given.images or (_path(document, images) if images else None)
+    if source is not None:
+        samples = read_references(source).joined(samples, lang)
+    yield from samples if folder is None else with_images(samples, folder)
+
+
+def _judged(found: BenchResults, document: Document, given: Captions) -> list[Sample]:
+    named = document.inputs.get("data")
+    data = given.data or (_path(document, named) if named else None)
+    if data is None:
+        raise InputError("the file does not say where the benchmark is; name its folder with --data.")
+    benchmark = get_benchmark(found.benchmark)
+    home = benchmark.home(data)
+    samples = load_checked(benchmark, home, found.protocol, found.lang).samples
+    images = document.inputs.get("images")
+    folder = given.images or (_path(document, images) if images else None)
+    if folder is None:
+        folder = next((home / name for name in benchmark.image_folders if (home / name).is_dir()), None)
+    return samples if folder is None else list(with_images(samples, folder))
+
+
+def choose(cases: Sequence[Case]) -> list[Case]:
+    """The best, the worst, and those about which scores and people, or two scores, or systems disagree most."""
+    metrics = list(dict.fromkeys(name for case in cases for name in case.scores))
+    ranks = {metric: _ranks([case.scores.get(metric, np.nan) for case in cases]) for metric in metrics}
+    orders: dict[str, Floats] = {}
+    if any(case.human is not None for case in cases):
+        people = _ranks([np.nan if case.human is None else case.human for case in cases])
+        for metric in metrics:
+            orders[f"{metric} above people"] = ranks[metric] - people
+            orders[f"{metric} below people"] = people - ranks[metric]
+    orders |= _between_systems(cases, metrics)
+    for one, other in combinations(metrics[:_COMPARED], 2):
+        orders[f"{one} above {other}"] = ranks[one] - ranks[other]
+        orders[f"{other} above {one}"] = ranks[other] - ranks[one]
+    for metric in metrics:
+        orders[f"best by {metric}"] = ranks[metric]
+        orders[f"worst by {metric}"] = -ranks[metric]
+    each = max(1, min(_OF_EACH, MOST // max(1, len(orders))))
+    reasons: dict[int, list[str]] = {}
+    for reason, order in orders.items():
+        for row in _first(order, cases, each):
+            reasons.setdefault(row, []).append(reason)
+    return [replace(cases[row], reasons=tuple(some)) for row, some in list(reasons.items())[:MOST]]
+
+
+def _ranks(values: Sequence[float]) -> Floats:
+    """From 0 to 1; ties get their mean."""
+    ranks: Floats = rankdata(values, nan_policy="omit")
+    return (ranks - 1) / max(1.0, np.nanmax(ranks, initial=1) - 1)
+
+
+def _first(order: Floats, cases: Sequence[Case], count: int) -> list[int]:
+    """The highest, none twice: data sets hold the same caption of the same image several times."""
+    chosen: dict[object, int] = {}
+    for row in np.argsort(-np.where(np.isnan(order), -np.inf, order), kind="stable"):
+        if np.isnan(order[row]) or len(chosen) == count:
+            break
+        sample = cases[row].sample
+        chosen.setdefault((sample.group, sample.caption, sample.system), int(row))
+    return list(chosen.values())
+
+
+def _between_systems(cases: Sequence[Case], metrics: Sequence[str]) -> dict[str, Floats]:
+    """How far apart the systems' captions of one image are; each system's caption of it is shown."""
+    by_key: dict[object, list[int]] = {}
+    for row, case in enumerate(cases):
+        if case.sample.system is not None:
+            by_key.setdefault(case.sample.key, []).append(row)
+    several = [rows for rows in by_key.values() if len(rows) > 1]
+    orders = {}
+    for metric in metrics if several else ():
+        order = np.full(len(cases), np.nan)
+        for rows in several:
+            order[rows] = np.ptp([cases[row].scores[metric] for row in rows])
+        orders[f"systems differ by {metric}"] = order
+    return orders

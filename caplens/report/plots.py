@@ -1,0 +1,271 @@
+"""The plots of the report, as SVG that is part of its page.
+
+Text stays text, in the reader's own fonts, so that every script they can read is drawn and can be searched. Ink is
+`currentColor`, so that a plot follows the page from light to dark.
+"""
+
+import io
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from caplens.stats.arrays import Floats
+
+_INK, _RULE = "#0b0b0c", "#c3c2b8"
+"""Stand for the page's own colours, and are replaced by them."""
+COLOURS = ("#2a78d6", "#d9622b", "#1b9e77", "#b8860b", "#8e5bc0", "#c2407e", "#4f7d1e", "#5f6b7a")
+_FEW = LinearSegmentedColormap.from_list("caplens", ["#eef4fb", "#8ab6e8", "#2a78d6", "#123f77"])
+_SIGNED = LinearSegmentedColormap.from_list("caplens-signed", ["#a63f10", "#f0b592", "#f5f4ef", "#9cc2ec", "#1f5fae"])
+_MOST_POINTS = 400
+_MOST_LEVELS = 10
+_WIDTH = 9.4
+"""Of a plot as wide as the page, in inches."""
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _RULE,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": _RULE,
+    "grid.linewidth": 0.5,
+    "xtick.color": _RULE,
+    "ytick.color": _RULE,
+    "xtick.labelcolor": _INK,
+    "ytick.labelcolor": _INK,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+_numbers = count()
+
+
+def drawn(height: float, draw: Callable[[Figure], None], width: float = _WIDTH) -> str:
+    """What `draw` puts on a figure, as an SVG element."""
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"caplens-{next(_numbers)}"}):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure)
+        out = io.StringIO()
+        with _without_font_warnings():
+            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor").replace(_RULE, "var(--rule, #c3c2b8)")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'font: ([^;"]*?)px [^;"]*', r"font-size: \1px", svg)
+    return svg.strip()
+
+
+@contextmanager
+def _without_font_warnings() -> Iterator[None]:
+    """Text is drawn by the reader's browser; that the font which it is measured with lacks a character does not matter."""
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+
+
+def heatmap(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Floats,
+    notes: Sequence[Sequence[str]],
+    *,
+    signed: bool = False,
+    by_column: bool = False,
+) -> str:
+    """A cell for each row and column, with what `notes` say in it. With `by_column`, colours tell rows of a column apart."""
+    height = 0.6 + (0.42 if any("\n" in note for line in notes for note in line) else 0.3) * len(rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        shade = _shades(values, signed, by_column)
+        axes.imshow(shade, cmap=_SIGNED if signed else _FEW, vmin=0, vmax=1, aspect="auto")
+        axes.set_xticks(range(len(columns)), columns, rotation=0 if len(columns) < 9 else 45, ha="center")
+        axes.xaxis.tick_top()
+        axes.set_yticks(range(len(rows)), rows)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+        size = 8.5 if len(columns) < 9 else 6.5
+        for row in range(len(rows)):
+            for column in range(len(columns)):
+                known = not np.isnan(shade[row, column])
+                dark = known and _is_dark((_SIGNED if signed else _FEW)(shade[row, column]))
+                colour = _INK if not known else "white" if dark else "#16161a"
+                axes.text(column, row, notes[row][column], ha="center", va="center", fontsize=size, color=colour)
+
+    return drawn(height, draw, min(_WIDTH, 1.9 + max(0.75, 0.13 * _widest(notes)) * len(columns)))
+
+
+def _widest(notes: Sequence[Sequence[str]]) -> int:
+    return max((len(part) for line in notes for note in line for part in note.split("\n")), default=1)
+
+
+def _shades(values: Floats, signed: bool, by_column: bool) -> Floats:
+    """Values between 0 and 1; in the middle what is 0, if they have signs."""
+    if signed:
+        most = np.nanmax(np.abs(values), initial=1e-12)
+        signs: Floats = (values / most + 1) / 2
+        return signs
+    axis = 0 if by_column else None
+    with np.errstate(all="ignore"):
+        low = np.nanmin(np.where(np.isnan(values), np.inf, values), axis=axis, keepdims=True)
+        high = np.nanmax(np.where(np.isnan(values), -np.inf, values), axis=axis, keepdims=True)
+        shade: Floats = 0.1 + 0.8 * (values - low) / np.where(high > low, high - low, 1)
+    return shade
+
+
+def _is_dark(colour: tuple[float, float, float, float]) -> bool:
+    """Whether white is read more easily on it than black (by the relative luminance of WCAG)."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    return bool(np.dot(linear, [0.2126, 0.7152, 0.0722]) < 0.179)
+
+
+def intervals(labels: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], groups: Sequence[int] = ()) -> str:
+    """Values with their intervals, a line for each label, a panel for each measure; colours tell groups apart."""
+    across = min(len(panels), 3)
+    down = -(-len(panels) // across)
+
+    def draw(figure: Figure) -> None:
+        for (name, found), axes in zip(panels.items(), _panels(figure, down, across), strict=False):
+            for place, (value, low, high) in enumerate(found):
+                colour = COLOURS[(groups[place] if groups else 0) % len(COLOURS)]
+                axes.plot([low, high], [place, place], color=colour, linewidth=1.6, solid_capstyle="round")
+                axes.plot([value], [place], "o", color=colour, markersize=5)
+            axes.set_yticks(range(len(labels)), labels)
+            axes.set_ylim(len(labels) - 0.4, -0.6)
+            axes.set_title(name)
+            axes.grid(visible=False, axis="y")
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+
+    return drawn(down * (0.75 + 0.26 * len(labels)), draw)
+
+
+def _panels(figure: Figure, down: int, across: int) -> Iterable[Axes]:
+    """Axes that are filled one after another; what is left stays empty."""
+    grid = figure.subplots(down, across, squeeze=False).ravel()
+    for axes in grid:
+        axes.set_visible(False)
+    for axes in grid:
+        axes.set_visible(True)
+        yield axes
+
+
+def distributions(groups: Mapping[str, Mapping[str, Floats]]) -> str:
+    """Metric -> language or system -> scores, as violins with medians and quartiles."""
+    labels = list(dict.fromkeys(label for found in groups.values() for label in found))
+    across = 1 if len(labels) > 8 else min(len(groups), 2 if len(labels) > 1 else 4)
+    down = -(-len(groups) // across)
+
+    def draw(figure: Figure) -> None:
+        for number, ((name, found), axes) in enumerate(zip(groups.items(), _panels(figure, down, across), strict=False)):
+            _violins(axes, list(found.values()), COLOURS[number % len(COLOURS)])
+            axes.set_xticks(range(len(found)), list(found), rotation=0 if len(found) < 12 else 45)
+            axes.set_title(name)
+
+    return drawn(2.1 * down, draw)
+
+
+def _violins(axes: Axes, columns: Sequence[Floats], colour: str) -> None:
+    spread = [place for place, column in enumerate(columns) if len(column) > 1 and np.ptp(column) > 0]
+    if spread:
+        parts = axes.violinplot([columns[place] for place in spread], spread, widths=0.8, showextrema=False)
+        for body in parts["bodies"]:  # type: ignore[attr-defined]
+            body.set(facecolor=colour, alpha=0.3, edgecolor=colour)
+    for place, column in enumerate(columns):
+        if len(column):
+            low, middle, high = np.quantile(column, [0.25, 0.5, 0.75])
+            axes.plot([place, place], [low, high], color=colour, linewidth=2.4, solid_capstyle="round")
+            axes.plot([place], [middle], "o", color="white", markeredgecolor=colour, markersize=4)
+    axes.grid(visible=False, axis="x")
+
+
+def against_people(human: Floats, scores: Mapping[str, Floats], captions: Mapping[str, str]) -> str:
+    """Score by human rating: violins where ratings are few, else points; `captions` say how well they agree."""
+    levels = np.unique(human)
+    across = min(len(scores), 3 if len(levels) <= 6 else 2)
+    down = -(-len(scores) // across)
+    chance = np.random.default_rng(0)
+
+    def draw(figure: Figure) -> None:
+        for number, ((name, values), axes) in enumerate(zip(scores.items(), _panels(figure, down, across), strict=False)):
+            colour = COLOURS[number % len(COLOURS)]
+            shown = chance.permutation(len(human))[:_MOST_POINTS]
+            if len(levels) <= _MOST_LEVELS:
+                place = np.searchsorted(levels, human)
+                jitter = chance.uniform(-0.16, 0.16, len(shown))
+                axes.plot(place[shown] + jitter, values[shown], ".", color=colour, markersize=2, alpha=0.45)
+                _violins(axes, [values[human == level] for level in levels], colour)
+                axes.set_xticks(
+                    range(len(levels)), [f"{level:g}" if level == round(level, 2) else f"{level:.2f}" for level in levels]
+                )
+            else:
+                axes.plot(human[shown], values[shown], ".", color=colour, markersize=3.5, alpha=0.5)
+            axes.set_title(name)
+            axes.set_xlabel("people" + (f"\n{captions[name]}" if captions.get(name) else ""))
+
+    return drawn(2.6 * down, draw)
+
+
+def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str) -> str:
+    """Mean score, with the middle half of scores, by a number that each caption has (its words, its references)."""
+    across = min(len(scores), 3)
+    down = -(-len(scores) // across)
+    edges = np.unique(np.quantile(numbers, np.linspace(0, 1, 13)))
+    place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, max(0, len(edges) - 2))
+
+    def draw(figure: Figure) -> None:
+        for number, ((name, values), axes) in enumerate(zip(scores.items(), _panels(figure, down, across), strict=False)):
+            colour = COLOURS[number % len(COLOURS)]
+            some = [part for part in np.unique(place) if (place == part).sum() > 1]
+            middle = [numbers[place == part].mean() for part in some]
+            low, high = np.array([np.quantile(values[place == part], [0.25, 0.75]) for part in some]).T
+            axes.fill_between(middle, low, high, color=colour, alpha=0.18, linewidth=0)
+            axes.plot(middle, [values[place == part].mean() for part in some], "o-", color=colour, markersize=3.5, linewidth=1.5)
+            axes.set_title(name)
+            axes.set_xlabel(label)
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+    return drawn(2.3 * down, draw)
+
+
+def curves(runs: Mapping[str, tuple[Floats, Floats]], label: str) -> str:
+    """Lines over steps: name -> steps, values."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for number, (name, (steps, values)) in enumerate(runs.items()):
+            marker = "o" if len(steps) < 40 else ""
+            axes.plot(steps, values, color=COLOURS[number % len(COLOURS)], linewidth=1.5, label=name, marker=marker, markersize=3)
+        axes.set_xlabel("step")
+        axes.set_title(label)
+        if len(runs) > 1:
+            axes.legend(loc="upper right")
+
+    return drawn(2.6, draw)

@@ -1,0 +1,35 @@
+"use strict";
+for (const gallery of document.querySelectorAll(".gallery")) {
+  const cases = [...gallery.querySelectorAll(".case")];
+  const filters = [...gallery.querySelectorAll("[data-filter]")];
+  const told = gallery.querySelector("output");
+  const fits = {
+    why: (one, wanted) => one.dataset.why.split("\n").includes(wanted),
+    lang: (one, wanted) => one.dataset.lang === wanted,
+    system: (one, wanted) => one.dataset.system === wanted,
+    text: (one, wanted) => one.textContent.toLocaleLowerCase().includes(wanted.toLocaleLowerCase()),
+  };
+  const apply = () => {
+    let shown = 0;
+    for (const one of cases) {
+      one.hidden = !filters.every((filter) => !filter.value || fits[filter.dataset.filter](one, filter.value));
+      shown += one.hidden ? 0 : 1;
+    }
+    told.value = `${shown} of ${cases.length}`;
+  };
+  for (const filter of filters) filter.addEventListener("input", apply);
+  gallery.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
+  apply();
+}
+for (const button of document.querySelectorAll("[data-svg]")) {
+  button.addEventListener("click", () => {
+    const plot = button.closest("figure").querySelector("svg").cloneNode(true);
+    plot.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    plot.setAttribute("style", "color: #16161a; --rule: #dddcd5; font-family: sans-serif; background: white");
+    const link = document.createElement("a");
+    link.download = button.dataset.svg;
+    link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(plot)], { type: "image/svg+xml" }));
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+}

@@ -1,0 +1,137 @@
+"""What commands wrote is read back as it was, and what is no result is told."""
+
+import json
+
+import numpy as np
+import pytest
+
+from caplens.bench import Comparison
+from caplens.bench.systems import SystemContrast, SystemScore
+from caplens.data import Sample
+from caplens.report.cases import Captions, Case, choose, find_cases
+from caplens.report.documents import Document, read_documents
+from caplens.report.sections import clusters, make_sections
+from caplens.report.views import robustness_table, scores_table, systems_table
+
+
+@pytest.mark.parametrize(("kind", "table"), [("scores", scores_table), ("contest", systems_table), ("noticed", robustness_table)])
+def test_results_are_read_back_as_they_were(kind, table, request, tmp_path):
+    found = request.getfixturevalue(kind)
+    (tmp_path / "found.json").write_text(json.dumps(found.to_dict()), encoding="utf-8")
+    (document,) = read_documents(tmp_path / "found.json")
+    assert table(document.found) == table(found)
+    again = document.found.to_dict()
+    assert again.keys() <= found.to_dict().keys()
+    for key in ("ids", "values", "scores", "robustness", "contrasts", "errors"):
+        assert again.get(key) == found.to_dict().get(key), key
+
+
+def test_benchmarks_are_read_back_as_they_were(flickr8k, caplens, tmp_path):
+    made = caplens(
+        "bench", "flickr8k-cf", "--data", flickr8k, "-m", "length", "--resamples", 5, "-o", tmp_path / "bench.json", "-q"
+    )
+    assert made.status == 0
+    (document,) = read_documents(tmp_path / "bench.json")
+    written = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    assert {**document.found.to_dict(), "inputs": written["inputs"]} == written
+    cases = find_cases(document, Captions())
+    assert len(cases) == len(written["ids"])
+    assert cases[0].human == pytest.approx(np.mean(written["human"][0]))
+    (section,) = make_sections([document], Captions())
+    assert {"Human ratings and scores", "How well metrics agree with people"} <= {plot.title for plot in section.plots}
+
+
+def test_training_logs_become_curves(tmp_path):
+    lines = [{"stage": "tune", "step": step, "loss": 1 / step, "seconds": 2.0 * step} for step in (25, 50, 75)]
+    lines[1]["validation"] = 31.5
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (section,) = make_sections(read_documents(tmp_path / "log.jsonl"), Captions())
+    assert [plot.title for plot in section.plots] == ["Loss", "Validation"]
+    assert section.tables[0].rows == [["tune", 75, 1 / 75, 31.5]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.json", '{"ids": ["1"], "caption": "a dog"}', "no JSON that this version"),
+        (
+            "a.json",
+            '{"metrics": {"cider": {"values": [1], "corpus": 1, "signature": ""}}, "ids": [], "warnings": []}',
+            "1 values for 0",
+        ),
+        ("a.json", "[1, 2]", "no JSON that this version"),
+        ("a.json", '{"metrics": ', "line 1"),
+        ("a.json", "", "empty|line 1"),
+        ("log.jsonl", '{"id": "1", "caption": "a dog"}\n', "a stage, a step and a loss"),
+        ("log.jsonl", '{"stage": "tune", "step": 1, "loss": "small"}\n', "a stage, a step and a loss"),
+    ],
+)
+def test_what_is_no_result_is_told(caplens, write, tmp_path, name, content, said):
+    made = caplens("report", write(name, content), "-o", tmp_path / "report.html")
+    assert made.status == 2
+    assert any(part in made.err for part in said.split("|"))
+    assert name in made.err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_reports_are_html_files_apart_from_results(caplens, write, tmp_path, noticed):
+    path = write("robustness.json", json.dumps(noticed.to_dict()))
+    assert "call it something.html" in caplens("report", path, "-o", tmp_path / "report.pdf").err
+    assert "the folder does not exist" in caplens("report", path, "-o", tmp_path / "nowhere" / "report.html").err
+    assert "is a folder" in caplens("report", tmp_path, "-o", tmp_path / "report.html").err
+    assert caplens("report", path, "-o", tmp_path / "report.html", "--json").out == (
+        json.dumps({"report": str(tmp_path / "report.html"), "results": 1}) + "\n"
+    )
+
+
+def test_a_report_without_its_captions_says_so(scores, examples, tmp_path):
+    documents = [
+        Document("unnamed", scores),
+        Document("gone", scores, {"captions": "gone.jsonl"}, tmp_path),
+        Document("others", scores, {"captions": "bad.jsonl", "references": "nothing.json"}, examples),
+    ]
+    unnamed, gone, others = make_sections(documents, Captions())
+    assert "--captions" in unnamed.without_cases
+    assert "gone.jsonl" in gone.without_cases
+    assert "nothing.json" in others.without_cases
+    (found,) = make_sections(documents[:1], Captions(captions=examples / "good.jsonl", images=examples))
+    assert found.cases
+
+
+def _comparison(values, sure):
+    names = "abcdef"[: len(values)]
+    scores = {name: SystemScore(value, value - 1, value + 1) for name, value in zip(names, values, strict=True)}
+    contrasts = [
+        SystemContrast("m", one, other, scores[one].value - scores[other].value, 0, 0, 0, 0.01 if one + other in sure else 0.5)
+        for place, one in enumerate(names)
+        for other in names[place + 1 :]
+    ]
+    return Comparison(list(names), {"m": scores}, contrasts, {}, 1, "holm")
+
+
+def test_clusters_part_only_where_every_system_is_surely_better_than_every_later_one():
+    """Worked by hand: a and b differ surely from c and d, but a from b only by luck; c from d surely."""
+    assert clusters(_comparison([4, 3, 2, 1], {"ac", "ad", "bc", "bd", "cd"}), "m") == {"a": 0, "b": 0, "c": 1, "d": 2}
+    # b is not surely better than c: there is no line between them, nor, though a is better than c, before.
+    assert clusters(_comparison([4, 3, 2], {"ac"}), "m") == {"a": 0, "b": 0, "c": 0}
+    assert clusters(_comparison([1, 3], {"ab"}), "m") == {"b": 0, "a": 1}
+
+
+def test_the_gallery_has_the_extremes_and_the_disagreements():
+    """Scores rise with the number, people's ratings but for two captions as well."""
+    ratings = [*range(50)]
+    ratings[3], ratings[40] = 60, -5
+    cases = [Case(Sample(str(n), f"caption {n}"), {"m": float(n)}, float(ratings[n])) for n in range(50)]
+    by_reason = {}
+    for case in choose(cases):
+        for reason in case.reasons:
+            by_reason.setdefault(reason, []).append(case.sample.id)
+    assert "3" in by_reason["m below people"]
+    assert "40" in by_reason["m above people"][:1]
+    assert set(by_reason["best by m"]) == {str(n) for n in range(38, 50)}
+    assert set(by_reason["worst by m"]) == {str(n) for n in range(12)}
+
+
+def test_captions_without_a_score_are_in_no_order():
+    cases = [Case(Sample(str(n), "a"), {"m": float("nan") if n else 1.0}) for n in range(4)]
+    assert [case.sample.id for case in choose(cases)] == ["0"]
