@@ -15,6 +15,7 @@ from caplens.backbones.mini import DEFAULT
 from caplens.bench import BENCHMARKS, BenchResults, Comparison, compare_systems, crossmodal3600, evaluate, get_benchmark, pair
 from caplens.data import References, Sample, SampleFile, read_references, with_images
 from caplens.data.files import Place
+from caplens.data.frames import is_frame, samples_of_frame
 from caplens.data.languages import base_language
 from caplens.data.rows import sample_from_row
 from caplens.embed import Engine, open_engine
@@ -30,7 +31,8 @@ from caplens.stats import bootstrap_pooled, get_correction, interval
 if TYPE_CHECKING:
     from caplens.report.documents import Found
 
-Captions = Iterable[Sample | Mapping[str, Any]] | str | PathLike[str]
+Captions = Iterable[Sample | Mapping[str, Any]] | str | PathLike[str] | Any
+"""A file, samples, rows as in a file, or a pandas or polars table."""
 GivenReferences = References | Mapping[str, Sequence[str] | str] | str | PathLike[str] | None
 Names = Sequence[str | Metric] | str
 Model = str | Backbone | Engine | None
@@ -54,10 +56,10 @@ def score(
 ) -> Results:
     """Score captions.
 
-    `samples` is a file or any samples (or rows as in a file); `references` a file or id -> texts; `lang` the language of samples
-    that name none; `df` a file to take CIDEr's document frequencies from. `images` is the folder of the images, `model` the name
-    of what encodes them (or an `Engine`, for other choices), else `caplens-mini`; `prompt` what goes before captions. Corpus
-    scores get confidence intervals by bootstrap over images, unless `resamples` is 0.
+    `samples` is a file, any samples (or rows as in a file), or a pandas or polars table; `references` a file or id -> texts;
+    `lang` the language of samples that name none; `df` a file to take CIDEr's document frequencies from. `images` is the folder
+    of the images, `model` the name of what encodes them (or an `Engine`, for other choices), else `caplens-mini`; `prompt` what
+    goes before captions. Corpus scores get confidence intervals by bootstrap over images, unless `resamples` is 0.
     """
     chosen = _metrics(metrics, tokenizer, lang, df, model, prompt, images)
     joined = _samples(samples, _references(references), lang, images)
@@ -331,7 +333,11 @@ def _references(given: GivenReferences) -> References | None:
 def _samples(
     captions: Captions, references: References | None, lang: str | None, images: str | PathLike[str] | None
 ) -> Iterable[Sample]:
-    samples = SampleFile(captions) if isinstance(captions, str | PathLike) else _checked(captions)
+    samples: Iterable[Sample]
+    if isinstance(captions, str | PathLike):
+        samples = SampleFile(captions)
+    else:
+        samples = samples_of_frame(captions) if is_frame(captions) else _checked(captions)
     joined = samples if references is None else references.joined(samples, lang)
     return joined if images is None else with_images(joined, images)
 

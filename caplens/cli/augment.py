@@ -1,7 +1,7 @@
 """`caplens augment`: images of captions and captions of photos, for `caplens train pacs`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,7 +32,7 @@ def augment(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Make an image of each caption and a caption of each photo, as further positives for 'caplens train pacs'."""
     require("torch", "Making images and captions", "augment")
     from caplens.train.augment import augment as make
@@ -43,3 +43,4 @@ def augment(
         describe = load_captioner(captioner, device=device)
         made = make(list(SampleFile(captions)), images, out, paint, describe, seed=seed, batch=batch)
     say(f"train with: caplens train pacs {made} --images {images} --out OUT")
+    return {"written": str(made)}

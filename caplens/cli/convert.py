@@ -1,7 +1,7 @@
 """`caplens convert`: captions from one format into another."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,7 +31,7 @@ def convert(
     references_output: Annotated[Path | None, typer.Option(help="Where coco and dictionary put the references.")] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="Let go of what the format cannot hold.")] = False,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Convert captions between formats without loss.
 
     What a format cannot hold is an error unless --lossy allows it.
@@ -45,3 +45,4 @@ def convert(
         joined = samples if references is None else read_references(references).joined(samples)
         count = write_samples(joined, target, to, references_output, lossy=lossy)
     say(f"{count:,} samples written to {target}")
+    return {"written": str(target), "samples": count}

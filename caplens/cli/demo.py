@@ -10,9 +10,9 @@ import typer
 from caplens import api
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
-from caplens.cli.output import Format, deliver, print_json, say
+from caplens.cli.output import Format, deliver, say, warn
 from caplens.cli.report import choose_page
-from caplens.report.views import languages_table, scores_table
+from caplens.report.views import languages_table, samples_table, scores_table
 
 METRICS = ("clipscore", "refclipscore", "cider", "bleu4")
 
@@ -29,7 +29,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("caplens-demo.html"),
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     quiet: options.Quiet = False,
-    json: options.AsJson = False,
+    format: options.OutputFormat = None,
 ) -> None:
     """Score the example that comes with caplens, offline and with the built-in model, and write a report to look at.
 
@@ -40,7 +40,7 @@ def demo(
     from caplens.report.documents import Document
     from caplens.report.page import write_page
 
-    with progress_bar(quiet or json), as_file(files("caplens").joinpath("examples")) as shipped:
+    with progress_bar(quiet), as_file(files("caplens").joinpath("examples")) as shipped:
         good, bad = shipped / "good.jsonl", shipped / "bad.jsonl"
         scores = api.score(good, METRICS, images=shipped)
         contest = api.compare({"good": good, "bad": bad}, METRICS, images=shipped)
@@ -51,11 +51,11 @@ def demo(
             Document("The example, perturbed", noticed),
         ]
         write_page(documents, output, title="caplens demo")
-    if json:
-        print_json({"report": str(output), **scores.to_dict()})
-    else:
-        by_language = languages_table(scores)
-        deliver(None, Format.table, scores.to_dict, [scores_table(scores), *([by_language] if by_language else [])])
-        say(f"The report is in {output}; open it in a browser. Next: caplens score YOUR_CAPTIONS --images YOUR_PHOTOS")
+    by_language = languages_table(scores)
+    tables = [scores_table(scores), *([by_language] if by_language else [])]
+    deliver(
+        None, format or Format.table, lambda: {"report": str(output), **scores.to_dict()}, tables, lambda: samples_table(scores)
+    )
+    say(f"The report is in {output}; open it in a browser. Next: caplens score YOUR_CAPTIONS --images YOUR_PHOTOS")
     if open_it and not webbrowser.open(output.resolve().as_uri()):
-        say("caplens: warning: there is no browser to open the report in.")
+        warn(["there is no browser to open the report in."])

@@ -1,7 +1,7 @@
 """`caplens df`: document frequencies for CIDEr, counted once and kept."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,7 +26,7 @@ def df(
     lang: options.Lang = None,
     tokenizer: options.Tokenizer = None,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Count in how many sets of references each n-gram stands, for CIDEr on few captions."""
     ensure_writable(target)
     ensure_apart(target, references)
@@ -34,3 +34,4 @@ def df(
         frequency = DocumentFrequency.load(references, tokenizer, lang)
     frequency.save(target)
     say(f"{len(frequency.counts):,} n-grams of {frequency.documents:,} images ({frequency.lang}) written to {target}")
+    return {"written": str(target), "ngrams": len(frequency.counts), "images": frequency.documents, "lang": frequency.lang}

@@ -16,7 +16,7 @@ from caplens.metrics.java import coco_folder, find_java
 from caplens.report import Table
 from caplens.version import __version__
 
-_CORE = ("numpy", "scipy", "pillow", "onnxruntime", "typer", "rich")
+_CORE = ("numpy", "scipy", "pillow", "onnxruntime", "typer", "rich", "jinja2", "matplotlib")
 _EXTRAS = {
     "parquet": {"pyarrow": "pyarrow"},
     "sacrebleu": {"sacrebleu": "sacrebleu"},
@@ -33,6 +33,8 @@ _EXTRAS = {
     "openclip": {"open_clip": "open_clip_torch"},
     "st": {"sentence_transformers": "sentence-transformers"},
     "train": {"torch": "torch", "sentencepiece": "sentencepiece", "onnx": "onnx"},
+    "augment": {"diffusers": "diffusers"},
+    "tensorboard": {"tensorboard": "tensorboard"},
 }
 _FOR = {
     "parquet": "Parquet files",
@@ -43,6 +45,8 @@ _FOR = {
     "openclip": "models openclip:",
     "st": "models st:",
     "train": "training",
+    "augment": "making images and captions",
+    "tensorboard": "--tensorboard",
 }
 
 EXAMPLES = """

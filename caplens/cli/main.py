@@ -26,27 +26,28 @@ from caplens.cli import (
     store,
     train,
 )
-from caplens.cli.output import say
+from caplens.cli.everywhere import everywhere
+from caplens.cli.output import complain
 from caplens.errors import CaplensError
 from caplens.version import __version__
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", add_completion=True)
-app.command(epilog=demo.EXAMPLES)(demo.demo)
-app.command(epilog=score.EXAMPLES)(score.score)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
-app.command(epilog=bench.EXAMPLES)(bench.bench)
-app.command(epilog=crossmodal.EXAMPLES)(crossmodal.crossmodal)
-app.command(epilog=perturb.EXAMPLES)(perturb.perturb)
-app.command(epilog=robustness.EXAMPLES)(robustness.robustness)
-app.command(epilog=report.EXAMPLES)(report.report)
-app.command(epilog=augment.EXAMPLES)(augment.augment)
-app.command(epilog=leakage.EXAMPLES)(leakage.leakage)
-app.command(epilog=convert.EXAMPLES)(convert.convert)
-app.command(epilog=df.EXAMPLES)(df.df)
-app.command("list", epilog=listing.EXAMPLES)(listing.list_)
+app.command(epilog=demo.EXAMPLES)(everywhere(demo.demo))
+app.command(epilog=score.EXAMPLES)(everywhere(score.score))
+app.command(epilog=compare.EXAMPLES)(everywhere(compare.compare))
+app.command(epilog=bench.EXAMPLES)(everywhere(bench.bench))
+app.command(epilog=crossmodal.EXAMPLES)(everywhere(crossmodal.crossmodal))
+app.command(epilog=perturb.EXAMPLES)(everywhere(perturb.perturb))
+app.command(epilog=robustness.EXAMPLES)(everywhere(robustness.robustness))
+app.command(epilog=report.EXAMPLES)(everywhere(report.report))
+app.command(epilog=augment.EXAMPLES)(everywhere(augment.augment))
+app.command(epilog=leakage.EXAMPLES)(everywhere(leakage.leakage))
+app.command(epilog=convert.EXAMPLES)(everywhere(convert.convert))
+app.command(epilog=df.EXAMPLES)(everywhere(df.df))
+app.command("list", epilog=listing.EXAMPLES)(everywhere(listing.list_))
 app.add_typer(train.app, name="train")
 app.add_typer(store.app, name="store")
-app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command(epilog=doctor.EXAMPLES)(everywhere(doctor.doctor))
 
 
 def _open_missing_streams() -> None:
@@ -78,5 +79,5 @@ def main() -> None:
     try:
         app()
     except CaplensError as error:
-        say(f"caplens: {error}")
+        complain(error)
         sys.exit(2)

@@ -29,7 +29,7 @@ Kinds = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results, warnings and errors: no progress bar, no remarks.")]
 
 
 def listed(given: list[str] | None, default: tuple[str, ...]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ _SUFFIXES = {
 }
 
 
+_hidden = ContextVar("hidden", default=False)
 _IF_ANY = ("error", "doubt")
 _SHORT = 24
 """Cells up to this long are never broken into lines."""
@@ -159,14 +161,33 @@ def _json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+@contextmanager
+def remarks_hidden(hidden: bool) -> Iterator[None]:
+    """For those who want results, warnings and errors only."""
+    token = _hidden.set(hidden)
+    try:
+        yield
+    finally:
+        _hidden.reset(token)
+
+
 def say(message: str) -> None:
     """A remark to the user; results alone go to standard output."""
-    print(message, file=sys.stderr)
+    if not _hidden.get():
+        _tell(message)
 
 
 def warn(messages: Sequence[str]) -> None:
     for message in messages:
-        say(f"caplens: warning: {message}")
+        _tell(f"caplens: warning: {message}")
+
+
+def complain(error: CaplensError) -> None:
+    _tell(f"caplens: {error}")
+
+
+def _tell(message: str) -> None:
+    print(message, file=sys.stderr)
 
 
 def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ def perturb(
     lang: options.Lang = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Make captions worse: repeat, remove, mask, jumble or swap their words, in any language.
 
     Each caption gives a row for each kind, with the original in 'original' and the kind in 'perturbation'. A caption that cannot
@@ -53,3 +53,4 @@ def perturb(
         count = write_samples(rows(), target)
     say(f"{count:,} perturbed captions written to {target}")
     warn([f"{count:,} captions are too short for {name}." for name, count in impossible.items() if count])
+    return {"written": str(target), "captions": count, "impossible": impossible}

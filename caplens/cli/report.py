@@ -1,13 +1,13 @@
 """`caplens report`: results as one page to look at."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
-from caplens.cli.output import print_json, say
+from caplens.cli.output import say
 from caplens.data.files import ensure_apart, ensure_writable
 from caplens.errors import InputError
 
@@ -40,8 +40,7 @@ def report(
     images: Annotated[Path | None, typer.Option(help="The folder of the images, likewise.")] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of a benchmark's files, likewise.")] = None,
     quiet: options.Quiet = False,
-    json: options.AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Make one HTML file of results: tables, plots, and a gallery of the captions that matter.
 
     The file needs nothing else, and can be opened offline, mailed and printed. Captions and images are read again from where
@@ -52,13 +51,11 @@ def report(
     from caplens.report.documents import read_documents
     from caplens.report.page import write_page
 
-    with progress_bar(quiet or json):
+    with progress_bar(quiet):
         documents = [document for path in results for document in read_documents(path)]
         write_page(documents, output, Captions(captions, references, images, data), title)
-    if json:
-        print_json({"report": str(output), "results": len(documents)})
-    else:
-        say(f"written to {output}")
+    say(f"written to {output}")
+    return {"report": str(output), "results": len(documents)}
 
 
 def choose_page(output: Path, *inputs: Path | None) -> None:

@@ -8,7 +8,8 @@ import typer
 
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
-from caplens.cli.output import choose_format, deliver
+from caplens.cli.everywhere import everywhere
+from caplens.cli.output import Format, choose_format, deliver
 from caplens.embed import Store, default_store
 from caplens.embed.store import ShelfInfo
 from caplens.errors import InputError
@@ -33,6 +34,7 @@ def _store(folder: Path | None) -> Store:
 
 
 @app.command(epilog="[bold]Example[/bold]\n\ncaplens store info")
+@everywhere
 def info(store: Folder = None, output: options.Output = None, format: options.OutputFormat = None) -> None:
     """Show what is kept: for each model how many vectors, how large, and when they were last used."""
     form = choose_format(output, format)
@@ -58,6 +60,7 @@ def info(store: Folder = None, output: options.Output = None, format: options.Ou
 
 
 @app.command(epilog="[bold]Examples[/bold]\n\ncaplens store prune --older-than 30\n\ncaplens store prune --max-size 5 --dry-run")
+@everywhere
 def prune(
     store: Folder = None,
     model: Annotated[
@@ -67,6 +70,7 @@ def prune(
     max_size: Annotated[float | None, typer.Option(min=0, help="Keep at most this many GB, last used models first.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove all.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    format: options.OutputFormat = None,
 ) -> None:
     """Remove vectors that are no longer wanted; they are made again when needed."""
     if model is None and older_than is None and max_size is None and not everything:
@@ -74,7 +78,7 @@ def prune(
     if model is not None and len(model) < _SHORT:
         raise InputError(f"give a model's name, or at least {_SHORT} characters of its fingerprint; --all removes all.")
     kept = _store(store)
-    size, removed = 0, 0
+    size, removed = 0, []
     for about in kept.models():
         size += about.bytes
         unwanted = everything or (model is not None and (about.model == model or about.fingerprint.startswith(model)))
@@ -82,29 +86,32 @@ def prune(
         unwanted |= max_size is not None and size > max_size * _GB
         if unwanted:
             size -= about.bytes
-            removed += 1
             if not dry_run:
                 kept.remove(about)
-            verb = "would be removed" if dry_run else "removed"
-            typer.echo(f"{_name(about)}: {about.vectors:,} vectors, {about.bytes / 1e6:.1f} MB {verb}")
-    if not removed:
-        typer.echo("nothing to remove")
+            removed.append(about)
+    rows: list[list[Cell]] = [[_name(about), about.vectors, about.bytes / 1e6] for about in removed]
+    notes = ["nothing to remove" if not removed else "these would be removed" if dry_run else "these were removed"]
+    done = {"removed": [about._asdict() | {"path": str(about.path)} for about in removed], "dry_run": dry_run}
+    deliver(None, format or Format.table, lambda: done, [Table(["model", "vectors", "MB"], rows, notes=notes, digits=1)])
 
 
 @app.command(epilog="[bold]Example[/bold]\n\ncaplens store verify")
-def verify(store: Folder = None, quiet: options.Quiet = False) -> None:
-    """Check every vector, and remove those that are damaged; they are made again when needed."""
-    checked, damaged = 0, 0
+@everywhere
+def verify(store: Folder = None, format: options.OutputFormat = None, quiet: options.Quiet = False) -> None:
+    """Check every vector, and remove those that are damaged; they are made again when needed.
+
+    The exit status is 3 when any is.
+    """
     kept = _store(store)
     with progress_bar(quiet):
-        for about, count, broken in kept.verify():
-            checked, damaged = checked + 1, damaged + (broken != 0)
-            if broken < 0:
-                typer.echo(f"{_name(about)}: the whole file was damaged, and has been removed")
-            else:
-                typer.echo(f"{_name(about)}: {count:,} vectors, {broken:,} damaged{' and removed' if broken else ''}")
-    if not checked:
-        typer.echo(f"nothing is kept in {kept.folder}")
+        checked = list(kept.verify())
+    rows: list[list[Cell]] = [
+        [_name(about), count, "the whole file" if broken < 0 else broken] for about, count, broken in checked
+    ]
+    damaged = any(broken for *_, broken in checked)
+    notes = [f"nothing is kept in {kept.folder}" if not checked else "what was damaged was removed" if damaged else "all is well"]
+    done = {"checked": [{"model": about.model, "vectors": count, "damaged": broken} for about, count, broken in checked]}
+    deliver(None, format or Format.table, lambda: done, [Table(["model", "vectors", "damaged"], rows, notes=notes)])
     if damaged:
         raise typer.Exit(3)
 

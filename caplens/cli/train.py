@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from caplens.backbones.mini import DEFAULT
 from caplens.cli import options
 from caplens.cli.bar import progress_bar
+from caplens.cli.everywhere import everywhere
 from caplens.cli.output import say
 from caplens.data import Sample, SampleFile, with_images
 from caplens.errors import InputError
@@ -49,6 +50,7 @@ Tensorboard = Annotated[bool, typer.Option("--tensorboard", help="Write what Ten
 
 
 @app.command(epilog=MINI_EXAMPLES)
+@everywhere
 def mini(
     data: Annotated[Path, typer.Option(help="The folder with flickr8k, multi30k and teacher; docs/mini.md describes it.")],
     out: Out,
@@ -60,7 +62,7 @@ def mini(
     device: Device = "auto",
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Train a model like caplens-mini from photos and captions in several languages: minutes on a GPU, days without.
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -76,7 +78,7 @@ def mini(
     recipe = read_config(config, change or (), small=small)
     with progress_bar(quiet):
         made = train_mini(data, out, recipe, seed, device)
-    say(f"the model is in {made}; use it with --model {made}")
+    return _made(made)
 
 
 def _need() -> None:
@@ -110,9 +112,10 @@ def _leads() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _made(folder: Path) -> None:
+def _made(folder: Path) -> dict[str, Any]:
     if _leads():
         say(f"the model is in {folder}; use it with --model {folder}")
+    return {"model": str(folder)}
 
 
 MCLIPSCORE_EXAMPLES = """
@@ -129,6 +132,7 @@ caplens score captions.jsonl --images photos --model runs/tuned/model
 
 
 @app.command(epilog=MCLIPSCORE_EXAMPLES)
+@everywhere
 def mclipscore(
     captions: Annotated[Path, typer.Argument(help="Good captions, with 'image' and 'lang'.")],
     ratings: Annotated[Path, typer.Option(help="Captions with 'image', 'lang' and 'ratings'.")],
@@ -142,7 +146,7 @@ def mclipscore(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Tune a model on human ratings, with contrastive and Pearson losses (multilingual CLIPScore).
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -152,7 +156,7 @@ def mclipscore(
 
     with progress_bar(quiet or not _leads()):
         made = train_mclipscore(_read(captions, images), _read(ratings, images), job, _read(validate, images))
-    _made(made)
+    return _made(made)
 
 
 PACS_EXAMPLES = """
@@ -169,6 +173,7 @@ caplens score captions.jsonl --images photos --metric pacs --model runs/pacs/mod
 
 
 @app.command(epilog=PACS_EXAMPLES)
+@everywhere
 def pacs(
     captions: Annotated[Path, typer.Argument(help="Good captions, with 'image', 'made_image' and 'made_caption'.")],
     images: Images,
@@ -184,7 +189,7 @@ def pacs(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Tune a model with generated images and captions as further positives (PAC-S).
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -195,7 +200,7 @@ def pacs(
     folder = captions.parent if made_images is None else made_images
     with progress_bar(quiet or not _leads()):
         made = train_pacs(_read(captions, images), folder, job, _read(validate, images))
-    _made(made)
+    return _made(made)
 
 
 TEACHER_EXAMPLES = """
@@ -210,6 +215,7 @@ A line of translations.jsonl: {"id": "1", "caption": "Pes běží.", "lang": "cs
 
 
 @app.command(epilog=TEACHER_EXAMPLES)
+@everywhere
 def teacher(
     captions: Annotated[Path, typer.Argument(help="Translations, with 'lang' and the English sentence as 'source'.")],
     out: Out,
@@ -226,7 +232,7 @@ def teacher(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Teach a text tower new languages from translations, without images (PR-MCS, M-CLIP).
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -236,7 +242,7 @@ def teacher(
 
     with progress_bar(quiet or not _leads()):
         made = train_teacher(list(SampleFile(captions)), student, job)
-    _made(made)
+    return _made(made)
 
 
 PRMCS_EXAMPLES = """
@@ -251,6 +257,7 @@ caplens robustness held_out.jsonl --images photos --model runs/prmcs/model
 
 
 @app.command(epilog=PRMCS_EXAMPLES)
+@everywhere
 def prmcs(
     captions: Annotated[Path, typer.Argument(help="Good captions, with 'image' and 'lang'.")],
     images: Images,
@@ -266,7 +273,7 @@ def prmcs(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> None:
+) -> dict[str, Any]:
     """Teach a model's text tower to notice perturbed captions (PR-MCS).
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -278,4 +285,4 @@ def prmcs(
         made = train_prmcs(
             _read(captions, images), job, _read(validate, images), None if sentences is None else SampleFile(sentences)
         )
-    _made(made)
+    return _made(made)

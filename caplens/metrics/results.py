@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from caplens.libraries import require
 from caplens.metrics.base import Scores
 from caplens.version import __version__
 
@@ -113,6 +114,14 @@ class Results:
             scores = {name: null_if_nan(column[row]) for name, column in values.items()}
             doubt = {"doubt": doubts.get(row)} if doubts else {}
             yield {"id": identifier, **about, **scores, **doubt, "error": self.problems.get(row)}
+
+    def to_pandas(self) -> Any:
+        """A pandas table with a row for each sample."""
+        return require("pandas", "A pandas table", "frames").DataFrame(list(self.to_rows()))
+
+    def to_polars(self) -> Any:
+        """A polars table with a row for each sample."""
+        return require("polars", "A polars table", "frames").DataFrame(list(self.to_rows()), infer_schema_length=None)
 
 
 def json_object(record: tuple[Any, ...]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ TOKENIZERS = {
         "Unicode words, single characters for scripts without spaces, no punctuation",
     ),
     "char": Entry("char", "CharTokenizer", None, "single characters of any script, no punctuation"),
+    "space": Entry("space", "SpaceTokenizer", None, "what spaces part, as it is: for text that is tokenized already"),
     "13a": Entry("mteval_13a", "Mteval13aTokenizer", "sacrebleu", "sacrebleu's 13a on lower-cased text, punctuation kept"),
     "intl": Entry("mteval_intl", "MtevalIntlTokenizer", "sacrebleu", "sacrebleu's intl on lower-cased text, punctuation kept"),
     "jieba": Entry("chinese", "JiebaTokenizer", "cjk", "Chinese words by jieba, no punctuation"),

@@ -102,7 +102,9 @@ def test_the_store_is_shown_checked_and_pruned(caplens, job, clip_folder):
     (about,) = json.loads(said.out)["models"]
     assert about["vectors"] == 6
     assert about["model"] == f"hf:{clip_folder}"
-    assert "6 vectors, 0 damaged" in caplens("store", "verify").out
+    (checked,) = json.loads(caplens("store", "verify", "--json").out)["checked"]
+    assert checked == {"model": f"hf:{clip_folder}", "vectors": 6, "damaged": 0}
+    assert "all is well" in caplens("store", "verify").out
     assert caplens("store", "prune").status == 2
     assert "nothing to remove" in caplens("store", "prune", "--older-than", 1).out
     assert "would be removed" in caplens("store", "prune", "--all", "--dry-run").out
@@ -117,9 +119,9 @@ def test_a_damaged_store_is_found_and_mended(caplens, job, clip_folder, tmp_path
     (path,) = (tmp_path / "cache").rglob("*.vectors")
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE vectors SET vector = zeroblob(96) WHERE rowid = 2")
-    said = caplens("store", "verify")
+    said = caplens("store", "verify", "--json")
     assert said.status == 3
-    assert "6 vectors, 1 damaged and removed" in said.out
+    assert [(one["vectors"], one["damaged"]) for one in json.loads(said.out)["checked"]] == [(6, 1)]
     assert json.loads(caplens("score", job[0], *options(clip_folder, job[1]), "-f", "json").out) == json.loads(first.out)
 
 

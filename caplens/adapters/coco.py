@@ -1,0 +1,93 @@
+"""`compute_score(gts, res)`, as scorers of the COCO caption evaluation (pycocoevalcap) have it.
+
+In code written for that, change the imports: `from caplens.adapters.coco import Bleu, Cider, PTBTokenizer, Rouge`. Like there,
+`gts` and `res` are {id: [text, …]} that `PTBTokenizer` has made; scores are in the order of `gts`. No Java is needed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from caplens.data import Sample
+from caplens.errors import InputError
+from caplens.metrics import get_metric
+from caplens.metrics.base import Scores
+from caplens.stats.arrays import Floats
+from caplens.text.tokenizer import get_tokenizer
+
+Texts = Mapping[Any, Sequence[str]]
+
+
+class PTBTokenizer:
+    """Captions as the COCO evaluation writes them ({id: [{"caption": …}, …]}) -> {id: [tokenized text, …]}."""
+
+    def __init__(self) -> None:
+        self._tokenizer = get_tokenizer("ptb")
+
+    def tokenize(self, captions_for_image: Mapping[Any, Sequence[Mapping[str, Any]]]) -> dict[Any, list[str]]:
+        return {
+            image: [" ".join(self._tokenizer(caption["caption"])) for caption in captions]
+            for image, captions in captions_for_image.items()
+        }
+
+
+def _scored(metrics: Sequence[str], gts: Texts, res: Texts) -> list[Scores]:
+    if gts.keys() != res.keys():
+        odd = next(iter(gts.keys() ^ res.keys()))
+        raise InputError(f"the id {odd!r} is in one of gts and res only; both need the same ids.")
+    for image, captions in res.items():
+        if isinstance(captions, str) or len(captions) != 1:
+            raise InputError(f"res[{image!r}] must be a list of one caption.")
+    samples = [Sample(str(place), res[image][0], tuple(gts[image])) for place, image in enumerate(gts)]
+    if not samples:
+        raise InputError("gts and res are empty.")
+    made = []
+    for name in metrics:
+        metric = get_metric(name, "space", "en")
+        # Unlike in 'caplens score', an empty caption counts, and scores what the original gives it.
+        collected = metric.collector()
+        collected.add(range(len(samples)), samples)
+        collected.finish()
+        made.append(metric.compute(collected, len(samples)))
+    return made
+
+
+class _Scorer:
+    _name: str
+    _method: str
+
+    def compute_score(self, gts: Texts, res: Texts) -> tuple[float, Floats]:
+        """The score of the corpus, and of each caption."""
+        (scores,) = _scored([self._name], gts, res)
+        return scores.corpus, scores.values
+
+    def method(self) -> str:
+        return self._method
+
+
+class Cider(_Scorer):
+    """CIDEr-D, with document frequencies of these references."""
+
+    _name, _method = "cider", "CIDEr"
+
+
+class Rouge(_Scorer):
+    _name, _method = "rouge-l", "Rouge"
+
+
+class Bleu:
+    """BLEU-1 to BLEU-n, together."""
+
+    def __init__(self, n: int = 4) -> None:
+        if not 1 <= n <= 4:
+            raise InputError(f"BLEU goes up to 4 words in a row, not {n}.")
+        self._n = n
+
+    def compute_score(self, gts: Texts, res: Texts, verbose: int = 0) -> tuple[list[float], list[list[float]]]:
+        """For each length the score of the corpus, and of each caption; `verbose` is taken for the original's sake."""
+        found = _scored([f"bleu{length}" for length in range(1, self._n + 1)], gts, res)
+        return [scores.corpus for scores in found], [np.asarray(scores.values).tolist() for scores in found]
+
+    def method(self) -> str:
+        return "Bleu"

@@ -1,0 +1,59 @@
+"""Captions that come bit by bit and are scored together at the end."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from caplens import api
+from caplens.data import Sample
+from caplens.data.sample import Picture
+from caplens.errors import InputError
+from caplens.metrics import Metric, Results
+
+References = Sequence[str | Sequence[str]]
+
+
+class Gathered:
+    """`options` are those of `caplens.score`."""
+
+    def __init__(self, metrics: str | Metric | Sequence[str | Metric], **options: Any) -> None:
+        self.metrics = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+        self.options = options
+        self.samples: list[Sample] = []
+
+    def add(
+        self,
+        captions: Sequence[str] | str,
+        references: References | str | None = None,
+        images: Sequence[Picture] | None = None,
+        lang: str | Sequence[str] | None = None,
+    ) -> list[Sample]:
+        """Captions, with a text or several to compare each with, and an image each (a path, bytes or a PIL image)."""
+        captions = [captions] if isinstance(captions, str) else list(captions)
+        langs = [lang] * len(captions) if lang is None or isinstance(lang, str) else list(lang)
+        known: list[str | Sequence[str]] = [()] * len(captions)
+        if references is not None:
+            known = [references] if isinstance(references, str) else list(references)
+        seen = [None] * len(captions) if images is None else list(images)
+        for name, some in (("references", known), ("images", seen), ("languages", langs)):
+            if len(some) != len(captions):
+                raise InputError(f"there are {len(captions)} captions and {len(some)} {name}; give one for each caption.")
+        start = len(self.samples)
+        added = [
+            Sample(str(start + place), caption, (texts,) if isinstance(texts, str) else tuple(texts), image, lang=tag)
+            for place, (caption, texts, image, tag) in enumerate(zip(captions, known, seen, langs, strict=True))
+        ]
+        self.samples += added
+        return added
+
+    def score(self, samples: Sequence[Sample] | None = None) -> Results:
+        """The scores of all captions, or of some; what could not be scored is warned of."""
+        some = self.samples if samples is None else samples
+        if not some:
+            raise InputError("there are no captions to score; add some first.")
+        results = api.score(some, self.metrics, **{"resamples": 0, **self.options})
+        for identifier, why in results.errors.items():
+            warnings.warn(f"caption {identifier} has no score: {why}", stacklevel=3)
+        for warning in results.warnings:
+            warnings.warn(warning, stacklevel=3)
+        return results

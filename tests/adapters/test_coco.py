@@ -1,0 +1,57 @@
+"""Scorers of the COCO evaluation and ours give the same for the same `gts` and `res`, whatever these hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from caplens.adapters import coco
+from caplens.errors import InputError
+
+pytest.importorskip("pycocoevalcap", reason="pycocoevalcap is not installed")
+
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.cider.cider import Cider
+from pycocoevalcap.rouge.rouge import Rouge
+
+WORDS = st.sampled_from("a dog cat runs on the grass two men".split())
+TEXT = st.lists(WORDS, min_size=1, max_size=8).map(" ".join)
+CAPTION = st.one_of(TEXT, st.just(""))
+CORPUS = st.lists(st.tuples(st.lists(TEXT, min_size=1, max_size=3), CAPTION), min_size=2, max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CORPUS)
+def test_scores_are_those_of_pycocoevalcap(corpus):
+    gts = {n: references for n, (references, _) in enumerate(corpus)}
+    res = {n: [caption] for n, (_, caption) in enumerate(corpus)}
+    for ours, theirs in ((coco.Cider(), Cider()), (coco.Rouge(), Rouge())):
+        score, scores = ours.compute_score(gts, res)
+        expected, each = theirs.compute_score(gts, res)
+        assert score == pytest.approx(expected, abs=1e-9)
+        assert np.allclose(scores, each, atol=1e-9)
+        assert ours.method() == theirs.method()
+    score, scores = coco.Bleu(4).compute_score(gts, res)
+    expected, each = Bleu(4).compute_score(gts, res, verbose=0)
+    assert np.allclose(score, expected, atol=1e-9)
+    assert np.allclose(scores, each, atol=1e-9)
+
+
+def test_captions_are_tokenized_on_the_way():
+    """Worked by hand after the COCO evaluation: lower case, no punctuation, `can't` in two."""
+    made = coco.PTBTokenizer().tokenize({7: [{"caption": "A dog can't swim, though."}], "x": [{"caption": "Two!"}]})
+    assert made == {7: ["a dog ca n't swim though"], "x": ["two"]}
+
+
+@pytest.mark.parametrize(
+    ("gts", "res", "said"),
+    [
+        ({1: ["a"]}, {2: ["a"]}, "one of gts and res only"),
+        ({1: ["a"]}, {1: ["a", "b"]}, "a list of one caption"),
+        ({1: ["a"]}, {1: "a"}, "a list of one caption"),
+        ({}, {}, "empty"),
+    ],
+)
+def test_what_does_not_fit_is_told(gts, res, said):
+    with pytest.raises(InputError, match=said):
+        coco.Cider().compute_score(gts, res)
