@@ -1,6 +1,7 @@
 """Tiny models with random weights, saved as the hub lays them out."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -387,3 +388,83 @@ def sentence_transformer_images(folder: Path) -> Path:
     modules = [{"idx": 0, "name": "0", "path": "0_CLIPModel", "type": "sentence_transformers.models.CLIPModel"}]
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     return folder
+
+
+def in_hub_cache(cache: Path, name: str, make: Callable[[Path], Path]) -> Path:
+    """A model as the hub's client caches it: snapshots of revisions."""
+    root = cache / f"models--{name.replace('/', '--')}"
+    (root / "refs").mkdir(parents=True)
+    (root / "refs" / "main").write_text("0" * 40, encoding="ascii")
+    return make(root / "snapshots" / ("0" * 40))
+
+
+def painter(folder: Path) -> Path:
+    """A tiny text-to-image model of diffusers."""
+    import diffusers
+    import torch
+    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+
+    clip_tokenizer(folder / "tokenizer")
+    torch.manual_seed(0)
+    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
+    text = CLIPTextConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    diffusers.StableDiffusionPipeline(
+        unet=diffusers.UNet2DConditionModel(
+            block_out_channels=(8, 16), layers_per_block=1, sample_size=8, cross_attention_dim=32, norm_num_groups=2,
+            down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        ),
+        vae=diffusers.AutoencoderKL(
+            block_out_channels=[8, 8], down_block_types=["DownEncoderBlock2D"] * 2, up_block_types=["UpDecoderBlock2D"] * 2,
+            latent_channels=4, norm_num_groups=2,
+        ),
+        text_encoder=CLIPTextModel(text), tokenizer=tokenizer,
+        scheduler=diffusers.DDIMScheduler(clip_sample=False, steps_offset=1),
+        safety_checker=None, feature_extractor=None, requires_safety_checker=False,
+    ).save_pretrained(folder, safe_serialization=True)  # fmt: skip
+    return folder
+
+
+CAPTIONER_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[DEC]", "a", "dog", "cat", "runs", "photo", "of"]
+
+
+def captioner(folder: Path) -> Path:
+    """A tiny captioner of transformers."""
+    import torch
+    import transformers
+
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_text("\n".join(CAPTIONER_WORDS) + "\n")
+    torch.manual_seed(0)
+    small = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BlipConfig(
+        text_config={**small, "vocab_size": len(CAPTIONER_WORDS), "encoder_hidden_size": 16, "bos_token_id": 5, "sep_token_id": 3,
+                     "pad_token_id": 0, "eos_token_id": 3, "max_position_embeddings": 64},
+        vision_config={**small, "image_size": 32, "patch_size": 16},
+    )  # fmt: skip
+    transformers.BlipForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer = transformers.BertTokenizer.from_pretrained(folder)
+    images = transformers.BlipImageProcessor(size={"height": 32, "width": 32})
+    transformers.BlipProcessor(images, tokenizer).save_pretrained(folder)
+    return folder
+
+
+def clip_in_both_libraries(root: Path, folder: Path | None = None) -> tuple[Path, Path, dict[str, object]]:
+    """A CLIP of open_clip and one of transformers of the same shape, and weights for it in OpenAI's naming."""
+    import open_clip
+    import torch
+    from transformers import CLIPConfig, CLIPModel
+
+    native = open_clip_native(root / "native")
+    tower = {**TOWER, "intermediate_size": 128, "hidden_act": "gelu"}
+    text = {**tower, "vocab_size": 49408, "eos_token_id": 49407, "bos_token_id": 49406, "pad_token_id": 49407}
+    vision = {**VISION, "hidden_size": 64, "intermediate_size": 256, "hidden_act": "gelu"}
+    folder = clip(folder or root / "transformers")
+    CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=24)).save_pretrained(folder)
+    state = open_clip.create_model(f"local-dir:{native}").state_dict()
+    state["visual.proj"] = state["visual.proj"] + 0.1 * torch.randn(
+        state["visual.proj"].shape, generator=torch.Generator().manual_seed(0)
+    )
+    return native, folder, state

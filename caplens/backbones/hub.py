@@ -174,7 +174,9 @@ def recipe_of(settings: Mapping[str, Any]) -> str | None:
 
 
 def model_files(folder: Path, layout: Layout) -> list[Path]:
-    return layout.choose([path for path in folder.rglob("*") if path.is_file()])
+    # Relative, because what the folder itself lies in says nothing: caplens's own models are in folders called 'runs'.
+    inside = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    return [folder / path for path in layout.choose(inside)]
 
 
 def _is_weight(path: Path, layout: Layout) -> bool:

@@ -137,7 +137,7 @@ def _shades(values: Floats, signed: bool, by_column: bool) -> Floats:
     with np.errstate(all="ignore"):
         low = np.nanmin(np.where(np.isnan(values), np.inf, values), axis=axis, keepdims=True)
         high = np.nanmax(np.where(np.isnan(values), -np.inf, values), axis=axis, keepdims=True)
-        shade: Floats = 0.1 + 0.8 * (values - low) / np.where(high > low, high - low, 1)
+        shade: Floats = 0.05 + 0.65 * (values - low) / np.where(high > low, high - low, 1)
     return shade
 
 

@@ -15,20 +15,8 @@ open_clip = pytest.importorskip("open_clip", reason="open_clip is not installed"
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """An open_clip model, whose names of weights are OpenAI's, and the same in transformers' layout."""
-    from transformers import CLIPConfig, CLIPModel
 
-    root = tmp_path_factory.mktemp("hub")
-    native = tiny_models.open_clip_native(root / "native")
-    tower = {**tiny_models.TOWER, "intermediate_size": 128, "hidden_act": "gelu"}
-    text = {**tower, "vocab_size": 49408, "eos_token_id": 49407, "bos_token_id": 49406, "pad_token_id": 49407}
-    vision = {**tiny_models.VISION, "hidden_size": 64, "intermediate_size": 256, "hidden_act": "gelu"}
-    folder = tiny_models.clip(root / "transformers")
-    CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=24)).save_pretrained(folder)
-    state = open_clip.create_model(f"local-dir:{native}").state_dict()
-    state["visual.proj"] = state["visual.proj"] + 0.1 * torch.randn(
-        state["visual.proj"].shape, generator=torch.Generator().manual_seed(0)
-    )
-    return native, folder, state
+    return tiny_models.clip_in_both_libraries(tmp_path_factory.mktemp("hub"))
 
 
 def test_a_checkpoint_gives_the_same_images_in_both_libraries(models, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import tiny_models
 
 from caplens.backbones import FAMILIES, PRESETS, load_backbone
-from caplens.backbones.hub import HF, OPEN_CLIP, ST, find_model, fingerprint
+from caplens.backbones.hub import HF, OPEN_CLIP, ST, find_model, fingerprint, model_files
 from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
 from caplens.errors import CaplensError, InputError
@@ -44,22 +44,24 @@ def test_every_preset_has_a_name_that_is_understood():
         assert ("non-commercial" in preset.licence) == ("NC" in preset.licence)
 
 
-def in_hub_cache(cache, name, make):
-    """A model as the hub's client caches it: snapshots of revisions."""
-    root = cache / f"models--{name.replace('/', '--')}"
-    (root / "refs").mkdir(parents=True)
-    (root / "refs" / "main").write_text("0" * 40, encoding="ascii")
-    return make(root / "snapshots" / ("0" * 40))
-
-
 def test_a_model_is_found_in_the_hubs_cache(tmp_path, monkeypatch):
     pytest.importorskip("transformers", reason="transformers is not installed")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    folder = in_hub_cache(tmp_path, "openai/clip-vit-base-patch32", tiny_models.clip)
+    folder = tiny_models.in_hub_cache(tmp_path, "openai/clip-vit-base-patch32", tiny_models.clip)
     assert find_model("openai/clip-vit-base-patch32", HF, offline=True) == folder
     backbone = load_backbone("hf:openai/clip-vit-base-patch32", device="cpu", offline=True)
     assert backbone.encode_texts(["a dog"]).shape == (1, 24)
     assert backbone.licence == "MIT"
+
+
+def test_a_model_may_lie_in_a_folder_called_runs(tmp_path):
+    """A folder of that name inside a model is of training, and none of its files are the model's; one around it is where we put ours."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = tiny_models.clip(tmp_path / "runs" / "tuned" / "model")
+    (folder / "runs").mkdir()
+    (folder / "runs" / "model.safetensors").write_bytes(b"")
+    assert find_model(str(folder), HF) == folder
+    assert {path.parent for path in model_files(folder, HF)} == {folder}
 
 
 def test_offline_with_nothing_cached_is_one_sentence(tmp_path, monkeypatch):
@@ -126,7 +128,7 @@ def test_what_is_missing_from_the_cache_is_downloaded(tmp_path, monkeypatch):
     import huggingface_hub
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    folder = in_hub_cache(tmp_path, "org/partly", tiny_models.clip)
+    folder = tiny_models.in_hub_cache(tmp_path, "org/partly", tiny_models.clip)
     (folder / "preprocessor_config.json").unlink()
     with pytest.raises(InputError, match=r"preprocessor_config.json or processor_config.json, which is part of it, is not on"):
         find_model("org/partly", HF, offline=True)

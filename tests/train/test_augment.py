@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 import tiny_models
-import torch
 from PIL import Image
 
 from caplens.data import Sample
@@ -89,30 +88,8 @@ def test_bad_input_is_told(samples, tmp_path):
 
 
 def test_a_painter_of_diffusers(tmp_path):
-    diffusers = pytest.importorskip("diffusers", reason="diffusers is not installed")
-    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
-
-    folder = tmp_path / "painter"
-    tiny_models.clip_tokenizer(folder / "tokenizer")
-    torch.manual_seed(0)
-    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
-    text = CLIPTextConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
-    )  # fmt: skip
-    diffusers.StableDiffusionPipeline(
-        unet=diffusers.UNet2DConditionModel(
-            block_out_channels=(8, 16), layers_per_block=1, sample_size=8, cross_attention_dim=32, norm_num_groups=2,
-            down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
-        ),
-        vae=diffusers.AutoencoderKL(
-            block_out_channels=[8, 8], down_block_types=["DownEncoderBlock2D"] * 2, up_block_types=["UpDecoderBlock2D"] * 2,
-            latent_channels=4, norm_num_groups=2,
-        ),
-        text_encoder=CLIPTextModel(text), tokenizer=tokenizer,
-        scheduler=diffusers.DDIMScheduler(clip_sample=False, steps_offset=1),
-        safety_checker=None, feature_extractor=None, requires_safety_checker=False,
-    ).save_pretrained(folder, safe_serialization=True)  # fmt: skip
+    pytest.importorskip("diffusers", reason="diffusers is not installed")
+    folder = tiny_models.painter(tmp_path / "painter")
     paint = load_painter(str(folder), steps=2, size=16, device="cpu")
     one, two = paint(["a dog", "a cat"], [1, 2])
     assert one.size == two.size == (16, 16)
@@ -123,25 +100,11 @@ def test_a_painter_of_diffusers(tmp_path):
 
 
 def test_a_captioner_of_transformers(tmp_path):
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    folder = tmp_path / "captioner"
-    folder.mkdir()
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[DEC]", "a", "dog", "cat", "runs", "photo", "of"]
-    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
-    torch.manual_seed(0)
-    small = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = transformers.BlipConfig(
-        text_config={**small, "vocab_size": len(words), "encoder_hidden_size": 16, "bos_token_id": 5, "sep_token_id": 3,
-                     "pad_token_id": 0, "eos_token_id": 3, "max_position_embeddings": 64},
-        vision_config={**small, "image_size": 32, "patch_size": 16},
-    )  # fmt: skip
-    transformers.BlipForConditionalGeneration(config).save_pretrained(folder)
-    tokenizer = transformers.BertTokenizer.from_pretrained(folder)
-    images = transformers.BlipImageProcessor(size={"height": 32, "width": 32})
-    transformers.BlipProcessor(images, tokenizer).save_pretrained(folder)
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = tiny_models.captioner(tmp_path / "captioner")
     describe = load_captioner(str(folder), device="cpu", longest=6)
     said = describe([Image.new("RGB", (40, 30), (200, 0, 0)), Image.new("RGB", (40, 30), (0, 0, 200))])
     assert len(said) == 2
-    assert all(word in words for text in said for word in text.split())
+    assert all(word in tiny_models.CAPTIONER_WORDS for text in said for word in text.split())
     with pytest.raises(CaplensError, match="transformers cannot load"):
         load_captioner(str(tmp_path / "nowhere"), device="cpu")

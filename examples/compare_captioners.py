@@ -1,0 +1,19 @@
+"""Is one captioner better than another? `python examples/compare_captioners.py [A B [PHOTOS]]`."""
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import caplens
+
+shipped = Path(str(files("caplens").joinpath("examples")))
+paths = [Path(name) for name in sys.argv[1:3]] or [shipped / "good.jsonl", shipped / "bad.jsonl"]
+photos = Path(sys.argv[3]) if len(sys.argv) > 3 else shipped
+
+comparison = caplens.compare({path.stem: path for path in paths}, ["clipscore", "cider"], images=photos)
+for contrast in comparison.contrasts:
+    verdict = "is more than luck" if contrast.p_corrected < 0.05 else "may be luck"
+    print(
+        f"{contrast.metric}: {contrast.first} minus {contrast.second} is {contrast.difference:+.3f}"
+        f" [{contrast.low:+.3f}, {contrast.high:+.3f}], p = {contrast.p_corrected:.3f}: that {verdict}"
+    )

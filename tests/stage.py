@@ -1,0 +1,102 @@
+"""A folder in which every command and program of the guides can run: small files under the names that the guides use."""
+
+import json
+import shutil
+from importlib.resources import files
+from pathlib import Path
+
+import tiny_data
+import tiny_models
+
+EXAMPLES = Path(str(files("caplens").joinpath("examples")))
+
+
+def set_up(root: Path) -> Path:
+    """Captions, photos, COCO files, a small Flickr8k, training data, and models in a cache as the hub's client has it."""
+    photos = root / "photos"
+    photos.mkdir(parents=True)
+    for photo in EXAMPLES.glob("*.jpg"):
+        shutil.copy(photo, photos)
+    rows = [json.loads(line) for line in (EXAMPLES / "good.jsonl").read_text(encoding="utf-8").splitlines()]
+    _write(root / "captions.jsonl", rows)
+    _write(root / "rated.jsonl", [{**row, "ratings": [number % 4 + 1, 3]} for number, row in enumerate(rows)])
+    lines = ["id,caption,references", *(f"{number},青い空と犬,犬と空" for number in range(3))]
+    (root / "captions.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _coco(root, [row for row in rows if row["lang"] == "en"])
+    flickr8k = _flickr8k(root / "flickr8k", photos)
+    tiny_data.make(root / "data")
+    shutil.copytree(flickr8k, root / "data" / "benchmarks" / "flickr8k")
+    _crossmodal(root)
+    _models(root)
+    return root
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def _coco(root: Path, rows: list[dict[str, object]]) -> None:
+    images = [{"id": number, "file_name": row["image"]} for number, row in enumerate(rows)]
+    annotations = [
+        {"id": 10 * number + place, "image_id": number, "caption": text}
+        for number, row in enumerate(rows)
+        for place, text in enumerate(row["references"])
+    ]
+    tiny_models.save_json(root, captions_val2014={"images": images, "annotations": annotations})
+    for name, change in (("results", str), ("base", str.upper), ("large", lambda text: text + " Again.")):
+        tiny_models.save_json(
+            root, **{name: [{"image_id": number, "caption": change(row["caption"])} for number, row in enumerate(rows)]}
+        )
+
+
+def _flickr8k(folder: Path, photos: Path) -> Path:
+    (folder / "images").mkdir(parents=True)
+    (folder / "captions").mkdir()
+    tokens, ratings, translated = [], [], {"ja": [], "tr": []}
+    for number in range(6):
+        tiny_models.picture(number).save(folder / "images" / f"{number}.jpg")
+        shutil.copy(folder / "images" / f"{number}.jpg", photos)
+        for place in range(5):
+            tokens.append(f"{number}.jpg#{place}\tcaption {place} of {number}")
+            for lang, lines in translated.items():
+                lines.append(f"{number}.jpg\t{place}\t{lang} caption {place} {number}")
+        ratings.append(f"{number}.jpg\t{(number + 1) % 6}.jpg#0\t{number % 4 + 1}\t{(number + 1) % 4 + 1}\t1")
+    (folder / "Flickr8k.token.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    (folder / "ExpertAnnotations.txt").write_text("\n".join(ratings) + "\n", encoding="utf-8")
+    for lang, lines in translated.items():
+        (folder / "captions" / f"{lang}.mt.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    root = folder.parent
+    (root / "my_training_list.txt").write_text("somewhere/else.jpg\n", encoding="utf-8")
+    quality = [
+        f"{lang}\t{line.split(chr(9))[2]}\t{place / 40}" for lang in translated for place, line in enumerate(translated[lang])
+    ]
+    (root / "kiwi.tsv").write_text("\n".join(["lang\tcaption\tquality", *quality]) + "\n", encoding="utf-8")
+    return folder
+
+
+def _crossmodal(root: Path) -> None:
+    (root / "xm3600").mkdir()
+    keys = ["k1", "k2", "k3"]
+    _write(
+        root / "xm3600" / "captions.jsonl",
+        [{"image/key": key, "image/locale": "en", "en": {"caption": [f"a dog and {key}", "the dog"]}} for key in keys],
+    )
+    for name, text in (("a", "a dog"), ("b", "a cat and a dog")):
+        _write(root / f"{name}.jsonl", [{"id": key, "caption": f"{text} {key}", "lang": "en"} for key in keys])
+
+
+def _models(root: Path) -> None:
+    import torch
+
+    hub = root / "hub"
+    made = {}
+
+    def clip(folder: Path) -> Path:
+        _, found, made["state"] = tiny_models.clip_in_both_libraries(root / "open_clip", folder)
+        return found
+
+    folder = tiny_models.in_hub_cache(hub, "openai/clip-vit-base-patch32", clip)
+    shutil.copytree(folder, root / "FOLDER")
+    torch.save({"state_dict": made["state"]}, root / "clip_ViT-B-32.pth")
+    tiny_models.in_hub_cache(hub, "stable-diffusion-v1-5/stable-diffusion-v1-5", tiny_models.painter)
+    tiny_models.in_hub_cache(hub, "Salesforce/blip-image-captioning-large", tiny_models.captioner)
