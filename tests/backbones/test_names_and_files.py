@@ -55,7 +55,7 @@ def test_a_model_is_found_in_the_hubs_cache(tmp_path, monkeypatch):
 
 
 def test_a_model_may_lie_in_a_folder_called_runs(tmp_path):
-    """A folder of that name inside a model is of training, and none of its files are the model's; one around it is where we put ours."""
+    """Inside a model, a folder of that name is of training and no part of it; around one, it is where we put ours."""
     pytest.importorskip("transformers", reason="transformers is not installed")
     folder = tiny_models.clip(tmp_path / "runs" / "tuned" / "model")
     (folder / "runs").mkdir()
