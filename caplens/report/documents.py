@@ -27,7 +27,14 @@ class Training:
     stages: dict[str, list[Mapping[str, float]]]
 
 
-Found = Results | Comparison | BenchResults | CrossLanguage | Robustness | Training
+@dataclass(frozen=True)
+class ByLanguage:
+    """Systems compared in each of several languages."""
+
+    comparisons: dict[str, Comparison]
+
+
+Found = Results | Comparison | ByLanguage | BenchResults | CrossLanguage | Robustness | Training
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def _results(name: str, content: Mapping[str, Any]) -> list[tuple[str, Found]]:
     if "robustness" in content:
         return [(name, _robustness(content))]
     if "languages" in content:
-        return [(f"{name}, {lang}", _comparison(one)) for lang, one in content["languages"].items()]
+        return [(name, ByLanguage({lang: _comparison(one) for lang, one in content["languages"].items()}))]
     if "benchmarks" in content:
         benchmarks: list[tuple[str, Found]] = [(name, _bench(one)) for one in content["benchmarks"]]
         return [*benchmarks, *((name, _across(one)) for one in content["across_languages"])]

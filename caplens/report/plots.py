@@ -25,8 +25,9 @@ from caplens.stats.arrays import Floats
 _INK, _RULE = "#0b0b0c", "#c3c2b8"
 """Stand for the page's own colours, and are replaced by them."""
 COLOURS = ("#2a78d6", "#d9622b", "#1b9e77", "#b8860b", "#8e5bc0", "#c2407e", "#4f7d1e", "#5f6b7a")
-_FEW = LinearSegmentedColormap.from_list("caplens", ["#eef4fb", "#8ab6e8", "#2a78d6", "#123f77"])
-_SIGNED = LinearSegmentedColormap.from_list("caplens-signed", ["#a63f10", "#f0b592", "#f5f4ef", "#9cc2ec", "#1f5fae"])
+_SHADES = LinearSegmentedColormap.from_list("caplens", ["#f3f7fc", "#b9d4f2", "#5b97de"])
+_ON_SHADES = "#16161a"
+"""Read on every shade: the darkest has 5.9 times less light, by the formula of WCAG."""
 _MOST_POINTS = 400
 _MOST_LEVELS = 10
 _WIDTH = 9.4
@@ -34,6 +35,7 @@ _WIDTH = 9.4
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
+    "text.parse_math": False,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
@@ -91,34 +93,26 @@ def _without_font_warnings() -> Iterator[None]:
 
 
 def heatmap(
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: Floats,
-    notes: Sequence[Sequence[str]],
-    *,
-    signed: bool = False,
-    by_column: bool = False,
+    rows: Sequence[str], columns: Sequence[str], values: Floats, notes: Sequence[Sequence[str]], *, by_column: bool = False
 ) -> str:
     """A cell for each row and column, with what `notes` say in it. With `by_column`, colours tell rows of a column apart."""
     height = 0.6 + (0.42 if any("\n" in note for line in notes for note in line) else 0.3) * len(rows)
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        shade = _shades(values, signed, by_column)
-        axes.imshow(shade, cmap=_SIGNED if signed else _FEW, vmin=0, vmax=1, aspect="auto")
+        shades = _shades(values, by_column)
+        axes.imshow(shades, cmap=_SHADES, vmin=0, vmax=1, aspect="auto")
         axes.set_xticks(range(len(columns)), columns, rotation=0 if len(columns) < 9 else 45, ha="center")
         axes.xaxis.tick_top()
         axes.set_yticks(range(len(rows)), rows)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        size = 8.5 if len(columns) < 9 else 6.5
-        for row in range(len(rows)):
-            for column in range(len(columns)):
-                known = not np.isnan(shade[row, column])
-                dark = known and _is_dark((_SIGNED if signed else _FEW)(shade[row, column]))
-                colour = _INK if not known else "white" if dark else "#16161a"
-                axes.text(column, row, notes[row][column], ha="center", va="center", fontsize=size, color=colour)
+        for row, line in enumerate(notes):
+            for column, note in enumerate(line):
+                colour = _INK if np.isnan(shades[row, column]) else _ON_SHADES
+                size = 8.5 if len(columns) < 9 else 6.5
+                axes.text(column, row, note, ha="center", va="center", fontsize=size, color=colour)
 
     return drawn(height, draw, min(_WIDTH, 1.9 + max(0.75, 0.13 * _widest(notes)) * len(columns)))
 
@@ -127,24 +121,14 @@ def _widest(notes: Sequence[Sequence[str]]) -> int:
     return max((len(part) for line in notes for note in line for part in note.split("\n")), default=1)
 
 
-def _shades(values: Floats, signed: bool, by_column: bool) -> Floats:
-    """Values between 0 and 1; in the middle what is 0, if they have signs."""
-    if signed:
-        most = np.nanmax(np.abs(values), initial=1e-12)
-        signs: Floats = (values / most + 1) / 2
-        return signs
+def _shades(values: Floats, by_column: bool) -> Floats:
+    """Values between 0 and 1, the lowest and the highest of all or of each column."""
     axis = 0 if by_column else None
-    with np.errstate(all="ignore"):
-        low = np.nanmin(np.where(np.isnan(values), np.inf, values), axis=axis, keepdims=True)
-        high = np.nanmax(np.where(np.isnan(values), -np.inf, values), axis=axis, keepdims=True)
-        shade: Floats = 0.05 + 0.65 * (values - low) / np.where(high > low, high - low, 1)
-    return shade
-
-
-def _is_dark(colour: tuple[float, float, float, float]) -> bool:
-    """Whether white is read more easily on it than black (by the relative luminance of WCAG)."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
-    return bool(np.dot(linear, [0.2126, 0.7152, 0.0722]) < 0.179)
+    low = np.min(np.where(np.isnan(values), np.inf, values), axis=axis, keepdims=True)
+    high = np.max(np.where(np.isnan(values), -np.inf, values), axis=axis, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        shades: Floats = (values - low) / np.where(high > low, high - low, 1)
+    return shades
 
 
 def intervals(labels: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], groups: Sequence[int] = ()) -> str:

@@ -15,11 +15,12 @@ from caplens.perturb.robustness import ALL
 from caplens.perturb.words import split
 from caplens.report import plots
 from caplens.report.cases import Captions, Case, choose, find_cases
-from caplens.report.documents import Document, Training
+from caplens.report.documents import ByLanguage, Document, Training
 from caplens.report.tables import Cell, Table
 from caplens.report.views import (
     LEVEL,
     bench_table,
+    crossmodal_table,
     differences_table,
     languages_table,
     robustness_table,
@@ -31,6 +32,7 @@ from caplens.stats import get_coefficient
 from caplens.stats.arrays import Floats
 
 _SURE = 0.05
+_INTERVALS = f" with {LEVEL} intervals by bootstrap over images."
 _ERRORS_SHOWN = 10
 _OF_PEOPLE = ("tau-b", "spearman", "pearson")
 _NOTICED = (
@@ -114,23 +116,52 @@ def _score(document: Document, results: Results, cases: list[Case]) -> Section:
 
 def _language_heatmap(results: Results) -> Plot:
     metrics = list(results.metrics)
-    langs = sorted({lang for scores in results.metrics.values() for lang in scores.by_language})
-    values = np.array([[results[metric].by_language.get(lang, np.nan) for metric in metrics] for lang in langs], dtype=np.float64)
-    notes = []
-    for row, lang in enumerate(langs):
-        line = []
-        for column, metric in enumerate(metrics):
-            low, high = results.language_intervals.get(metric, {}).get(lang, (np.nan, np.nan))
-            shown = "–" if np.isnan(values[row, column]) else f"{values[row, column]:.3f}"
-            line.append(shown if np.isnan(low) else f"{shown}\n[{low:.2f}, {high:.2f}]")
-        notes.append(line)
-    about = f"Corpus scores with {LEVEL} intervals by bootstrap over images. Colours compare languages within a metric."
-    return Plot("Languages and metrics", plots.heatmap(_with_names(langs), metrics, values, notes, by_column=True), about)
+    cells = {
+        (lang, metric): (value, *results.language_intervals.get(metric, {}).get(lang, (np.nan, np.nan)))
+        for metric in metrics
+        for lang, value in results[metric].by_language.items()
+    }
+    langs = sorted({lang for lang, _ in cells})
+    about = f"Corpus scores{_INTERVALS} Colours compare languages within a metric."
+    return _heatmap("Languages and metrics", about, langs, metrics, cells, by_column=True)
+
+
+def _heatmap(
+    title: str,
+    about: str,
+    langs: Sequence[str],
+    columns: Sequence[str],
+    cells: Mapping[tuple[str, str], Sequence[float | None]],
+    *,
+    digits: int = 3,
+    by_column: bool = False,
+    lower: bool = False,
+) -> Plot:
+    """Languages by something, with values and intervals; the darker the better, or with `lower` the lower."""
+    values = np.array(
+        [[_number(cells[lang, name][0]) if (lang, name) in cells else np.nan for name in columns] for lang in langs]
+    )
+    notes = [[_with_bounds(cells.get((lang, name)), digits) for name in columns] for lang in langs]
+    shown = ["mean" if name == ALL else name for name in columns]
+    svg = plots.heatmap(_with_names(langs), shown, -values if lower else values, notes, by_column=by_column)
+    return Plot(title, svg, about)
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _with_bounds(cell: Sequence[float | None] | None, digits: int) -> str:
+    value, low, high = map(_number, cell or (np.nan,) * 3)
+    if np.isnan(value):
+        return "–"
+    shorter = max(1, digits - 1)
+    return f"{value:.{digits}f}" if np.isnan(low) else f"{value:.{digits}f}\n[{low:.{shorter}f}, {high:.{shorter}f}]"
 
 
 def _with_names(langs: Sequence[str]) -> list[str]:
-    names = language_names()
-    return [f"{names[lang]} ({lang})" if lang in names else lang for lang in langs]
+    names = {**language_names(), ALL: "all languages"}
+    return [names[lang] if lang == ALL else f"{names[lang]} ({lang})" if lang in names else lang for lang in langs]
 
 
 def _comparison(document: Document, comparison: Comparison, cases: list[Case]) -> Section:
@@ -156,7 +187,7 @@ def _comparison(document: Document, comparison: Comparison, cases: list[Case]) -
         Plot(
             "Systems side by side",
             plots.intervals(order, panels, [cluster[system] for system in order]),
-            f"{LEVEL} intervals by bootstrap over images. Systems of one colour are one cluster by {leading}: those of another"
+            f"Scores{_INTERVALS} Systems of one colour are one cluster by {leading}: those of another"
             f" are all better or all worse with p < {_SURE} ({comparison.correction}).",
         )
     )
@@ -165,6 +196,30 @@ def _comparison(document: Document, comparison: Comparison, cases: list[Case]) -
     if values:
         made.plots.append(_distributions(values, labels, "system"))
     made.plots += _by_caption(cases)
+    return made
+
+
+def _by_language(document: Document, found: ByLanguage, cases: list[Case]) -> Section:
+    several = found.comparisons
+    first = next(iter(several.values()))
+    systems = list(dict.fromkeys(system for comparison in several.values() for system in comparison.systems))
+    made = Section(
+        document.name,
+        "systems by language",
+        {
+            "systems": str(len(systems)),
+            "languages": str(len(several)),
+            "captions": f"{sum(comparison.samples * len(comparison.systems) for comparison in several.values()):,}",
+            "not scored": f"{sum(comparison.failed for comparison in several.values()):,}",
+        },
+        list(dict.fromkeys(line for comparison in several.values() for line in comparison.signatures.values())),
+        list(dict.fromkeys(f"{lang}: {line}" for lang, comparison in several.items() for line in comparison.warnings)),
+        [_without_notes(crossmodal_table(several), "Systems by language")],
+    )
+    for metric in first.scores:
+        cells = {(lang, system): score for lang, one in several.items() for system, score in one.scores[metric].items()}
+        title = f"{metric} by language and system"
+        made.plots.append(_heatmap(title, f"{metric}{_INTERVALS}", list(several), systems, cells))
     return made
 
 
@@ -214,7 +269,7 @@ def _bench(document: Document, results: BenchResults, cases: list[Case]) -> Sect
         Plot(
             "How well metrics agree with people",
             plots.intervals(metrics, panels),
-            f"Times 100, with {LEVEL} intervals by bootstrap over images.",
+            f"Times 100,{_INTERVALS}",
         )
     )
     if results.human is not None:
@@ -256,24 +311,17 @@ def _languages_of_bench(several: Sequence[BenchResults]) -> Section:
     first = several[0]
     metrics = [metric for metric in first.results if all(metric in one.results for one in several)]
     name = first.headline
-    values = np.array([[one.results[metric][name].value for metric in metrics] for one in several])
-    notes = [
-        [
-            f"{one.results[metric][name].value:.1f}\n[{one.results[metric][name].low:.1f}, {one.results[metric][name].high:.1f}]"
-            for metric in metrics
-        ]
-        for one in several
-    ]
-    rows: list[list[Cell]] = [[one.lang, metric, *one.results[metric][name][:3]] for one in several for metric in metrics]
+    cells = {(one.lang, metric): one.results[metric][name][:3] for one in several for metric in metrics}
+    rows: list[list[Cell]] = [[lang, metric, *found] for (lang, metric), found in cells.items()]
     table = Table(["lang", "metric", name, f"{LEVEL} low", f"{LEVEL} high"], rows, f"{name} by language", digits=2)
-    svg = plots.heatmap(_with_names([one.lang for one in several]), metrics, values, notes)
-    about = f"{name}, times 100, with {LEVEL} intervals by bootstrap over images."
+    about = f"{name}, times 100,{_INTERVALS}"
+    plot = _heatmap("Languages and metrics", about, [one.lang for one in several], metrics, cells, digits=1)
     return Section(
         f"{first.benchmark}, {len(several)} languages",
         "agreement with people",
         {"languages": ", ".join(one.lang for one in several), "protocol": first.protocol},
         tables=[table],
-        plots=[Plot("Languages and metrics", svg, about)],
+        plots=[plot],
     )
 
 
@@ -324,18 +372,10 @@ def _robustness(document: Document, results: Robustness, cases: list[Case]) -> S
         mine = [one for one in results.found if one.metric == metric]
         kinds = list(dict.fromkeys(one.perturbation for one in mine))
         langs = list(dict.fromkeys(one.lang for one in mine))
-        cell = {(one.lang, one.perturbation): one for one in mine}
-        labels = ["all languages" if lang == ALL else label for lang, label in zip(langs, _with_names(langs), strict=True)]
-        columns = ["mean" if kind == ALL else kind for kind in kinds]
         for title, name, about in _NOTICED:
-            found = {place: [getattr(one, name + end) for end in ("", "_low", "_high")] for place, one in cell.items()}
-            values = np.array([[found.get((lang, kind), [np.nan])[0] for kind in kinds] for lang in langs])
-            notes = [
-                ["{:.1f}\n[{:.0f}, {:.0f}]".format(*found[lang, kind]) if (lang, kind) in found else "–" for kind in kinds]
-                for lang in langs
-            ]
-            svg = plots.heatmap(labels, columns, -values if name == "drop" else values, notes)
-            made.plots.append(Plot(f"{metric}: {title}", svg, f"{about} {LEVEL} intervals by bootstrap over images."))
+            cells = {(one.lang, one.perturbation): [getattr(one, name + end) for end in ("", "_low", "_high")] for one in mine}
+            about = f"{about} In brackets {LEVEL} intervals by bootstrap over images."
+            made.plots.append(_heatmap(f"{metric}: {title}", about, langs, kinds, cells, digits=1, lower=name == "drop"))
     return made
 
 
@@ -429,6 +469,7 @@ def _without_notes(table: Table, title: str, digits: int | None = None) -> Table
 _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
     Results: _score,
     Comparison: _comparison,
+    ByLanguage: _by_language,
     BenchResults: _bench,
     CrossLanguage: _across,
     Robustness: _robustness,

@@ -135,3 +135,25 @@ def test_the_gallery_has_the_extremes_and_the_disagreements():
 def test_captions_without_a_score_are_in_no_order():
     cases = [Case(Sample(str(n), "a"), {"m": float("nan") if n else 1.0}) for n in range(4)]
     assert [case.sample.id for case in choose(cases)] == ["0"]
+
+
+def test_systems_in_several_languages_become_one_section(tmp_path, contest):
+    (tmp_path / "xm.json").write_text(
+        json.dumps({"languages": {"en": contest.to_dict(), "de": contest.to_dict()}}), encoding="utf-8"
+    )
+    (section,) = make_sections(read_documents(tmp_path / "xm.json"), Captions())
+    assert [plot.title for plot in section.plots] == [f"{metric} by language and system" for metric in contest.scores]
+    assert {row[0] for row in section.tables[0].rows} == {"en", "de"}
+
+
+def test_names_are_drawn_as_they_are(contest):
+    """Not as mathematics, and not as markup."""
+    odd = r"$\frac{a}{b}$ <b>&_x^2"
+    comparison = _comparison([2, 1], set())
+    comparison.systems[0] = odd
+    comparison.scores["m"][odd] = comparison.scores["m"].pop("a")
+    comparison.contrasts.clear()
+    (section,) = make_sections([Document("odd", comparison)], Captions())
+    svg = section.plots[0].svg
+    assert r"$\frac{a}{b}$ &lt;b&gt;&amp;_x^2" in svg
+    assert "<b>" not in svg
