@@ -101,7 +101,9 @@ def heatmap(
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         shades = _shades(values, by_column)
-        axes.imshow(shades, cmap=_SHADES, vmin=0, vmax=1, aspect="auto")
+        edges = [np.arange(len(names) + 1) - 0.5 for names in (columns, rows)]
+        axes.pcolormesh(*edges, np.ma.masked_invalid(shades), cmap=_SHADES, vmin=0, vmax=1, edgecolors="face", linewidth=0.3)
+        axes.invert_yaxis()
         axes.set_xticks(range(len(columns)), columns, rotation=0 if len(columns) < 9 else 45, ha="center")
         axes.xaxis.tick_top()
         axes.set_yticks(range(len(rows)), rows)
