@@ -56,10 +56,10 @@ def score(
 ) -> Results:
     """Score captions.
 
-    `samples` is a file, any samples (or rows as in a file), or a pandas or polars table; `references` a file or id -> texts;
-    `lang` the language of samples that name none; `df` a file to take CIDEr's document frequencies from. `images` is the folder
-    of the images, `model` the name of what encodes them (or an `Engine`, for other choices), else `caplens-mini`; `prompt` what
-    goes before captions. Corpus scores get confidence intervals by bootstrap over images, unless `resamples` is 0.
+    `samples` is a file, any samples (or rows as in a file), id -> caption, or a pandas or polars table; `references` a file or
+    id -> texts; `lang` the language of samples that name none; `df` a file to take CIDEr's document frequencies from. `images`
+    is the folder of the images, `model` the name of what encodes them (or an `Engine`, for other choices), else `caplens-mini`;
+    `prompt` what goes before captions. Corpus scores get confidence intervals by bootstrap over images, unless `resamples` is 0.
     """
     chosen = _metrics(metrics, tokenizer, lang, df, model, prompt, images)
     joined = _samples(samples, _references(references), lang, images)
@@ -314,7 +314,11 @@ def _metrics(
     base_language(lang or "en")
     if names is None:
         names = DEFAULT_METRICS if model is None and images is None else ["clipscore"]
-    unique = dict.fromkeys([names] if isinstance(names, str) else names)
+    listed = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    odd = next((name for name in listed if not isinstance(name, str | Metric)), None)
+    if odd is not None:
+        raise InputError(f"a metric is a name or a Metric, not {odd!r}; references are given with references=.")
+    unique = dict.fromkeys(listed)
     frequency = None if df is None else DocumentFrequency.load(df, tokenizer, lang)
     if model is not None and not isinstance(model, str | Backbone | Engine):
         raise InputError(f"a model is a name, a Backbone or an Engine, not {model!r}.")
@@ -344,6 +348,8 @@ def _samples(
 
 def _checked(captions: Iterable[Sample | Mapping[str, Any]]) -> Iterator[Sample]:
     """Samples from Python, which may be rows or hold what is no text."""
+    if isinstance(captions, Mapping):
+        captions = [{"id": identifier, "caption": caption} for identifier, caption in captions.items()]
     if not isinstance(captions, Iterable):
         raise InputError(f"captions are a file or samples, not {captions!r}.")
     for number, sample in enumerate(captions, 1):

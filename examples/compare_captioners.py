@@ -1,4 +1,4 @@
-"""Is one captioner better than another? `python examples/compare_captioners.py [A B [PHOTOS]]`."""
+"""Is one captioner better than another? `python examples/compare_captioners.py [A B PHOTOS]`."""
 
 import sys
 from importlib.resources import files
@@ -7,8 +7,7 @@ from pathlib import Path
 import caplens
 
 shipped = Path(str(files("caplens").joinpath("examples")))
-paths = [Path(name) for name in sys.argv[1:3]] or [shipped / "good.jsonl", shipped / "bad.jsonl"]
-photos = Path(sys.argv[3]) if len(sys.argv) > 3 else shipped
+*paths, photos = map(Path, sys.argv[1:]) if len(sys.argv) > 1 else (shipped / "good.jsonl", shipped / "bad.jsonl", shipped)
 
 comparison = caplens.compare({path.stem: path for path in paths}, ["clipscore", "cider"], images=photos)
 for contrast in comparison.contrasts:
@@ -17,3 +16,5 @@ for contrast in comparison.contrasts:
         f"{contrast.metric}: {contrast.first} minus {contrast.second} is {contrast.difference:+.3f}"
         f" [{contrast.low:+.3f}, {contrast.high:+.3f}], p = {contrast.p_corrected:.3f}: that {verdict}"
     )
+for warning in comparison.warnings:
+    print("note:", warning)

@@ -1,4 +1,4 @@
-"""How well do metrics agree with your raters? `python examples/judge_a_metric.py [RATED [PHOTOS]]`.
+"""How well do metrics agree with your raters? `python examples/judge_a_metric.py [RATED PHOTOS]`.
 
 RATED is a file of captions with `ratings`. Without one, good captions of the example count as rated 1 and bad ones as rated 0.
 """
@@ -22,7 +22,7 @@ else:
         for kind, rating in (("good", 1.0), ("bad", 0.0))
         for sample in caplens.SampleFile(shipped / f"{kind}.jsonl")
     ]
-photos = Path(sys.argv[2]) if len(sys.argv) > 2 else shipped
+photos = Path(sys.argv[2]) if len(sys.argv) > 1 else shipped
 
 results = caplens.score(samples, ["clipscore", "refclipscore", "cider", "length"], images=photos, resamples=0)
 people = np.array([np.mean(sample.ratings) for sample in samples])

@@ -1,4 +1,4 @@
-"""Score captions against images and references, and write a report: `python examples/score_captions.py [CAPTIONS [PHOTOS]]`.
+"""Score captions against images and references, and write a report: `python examples/score_captions.py [CAPTIONS PHOTOS]`.
 
 Without arguments, the example inside the package is scored.
 """
@@ -10,8 +10,7 @@ from pathlib import Path
 import caplens
 
 shipped = Path(str(files("caplens").joinpath("examples")))
-captions = Path(sys.argv[1]) if len(sys.argv) > 1 else shipped / "good.jsonl"
-photos = Path(sys.argv[2]) if len(sys.argv) > 2 else shipped
+captions, photos = map(Path, sys.argv[1:]) if len(sys.argv) > 1 else (shipped / "good.jsonl", shipped)
 
 results = caplens.score(captions, ["clipscore", "refclipscore", "cider"], images=photos)
 for name, scores in results.metrics.items():

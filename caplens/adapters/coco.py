@@ -1,7 +1,8 @@
 """`compute_score(gts, res)`, as scorers of the COCO caption evaluation (pycocoevalcap) have it.
 
-In code written for that, change the imports: `from caplens.adapters.coco import Bleu, Cider, PTBTokenizer, Rouge`. Like there,
-`gts` and `res` are {id: [text, …]} that `PTBTokenizer` has made; scores are in the order of `gts`. No Java is needed.
+In code written for that, change the imports to `from caplens.adapters.coco import Bleu, Cider, COCOEvalCap, PTBTokenizer, Rouge`.
+Like there, `gts` and `res` are {id: [text, …]} that `PTBTokenizer` has made; scores are in the order of `gts`. No Java is needed,
+but for METEOR.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,9 +72,19 @@ class Cider(_Scorer):
 
     _name, _method = "cider", "CIDEr"
 
+    def __init__(self, n: int = 4, sigma: float = 6.0) -> None:
+        if (n, sigma) != (4, 6.0):
+            raise InputError(f"CIDEr is computed with n = 4 and sigma = 6, not {n} and {sigma}.")
+
 
 class Rouge(_Scorer):
     _name, _method = "rouge-l", "Rouge"
+
+
+class Meteor(_Scorer):
+    """Needs Java, as there."""
+
+    _name, _method = "meteor", "METEOR"
 
 
 class Bleu:
@@ -91,3 +102,38 @@ class Bleu:
 
     def method(self) -> str:
         return "Bleu"
+
+
+class COCOEvalCap:
+    """The evaluation of COCO results as a whole: `coco` and `coco_res` are `pycocotools.coco.COCO` and what its `loadRes` gives.
+
+    BLEU, ROUGE-L and CIDEr come as there; METEOR and SPICE, which need Java, do not.
+    """
+
+    def __init__(self, coco: Any, coco_res: Any) -> None:
+        self.coco, self.cocoRes = coco, coco_res
+        self.params = {"image_id": coco.getImgIds()}
+        self.eval: dict[str, float] = {}
+        self.imgToEval: dict[Any, dict[str, Any]] = {}
+
+    def evaluate(self) -> None:
+        """Fill `eval` with the scores, `imgToEval` with those of each image, and print the former."""
+        tokenizer, images = PTBTokenizer(), self.params["image_id"]
+        gts, res = (tokenizer.tokenize({image: data.imgToAnns[image] for image in images}) for data in (self.coco, self.cocoRes))
+        self.imgToEval = {image: {"image_id": image} for image in images}
+        bleu, bleus = Bleu(4).compute_score(gts, res)
+        for number, (score, scores) in enumerate(zip(bleu, bleus, strict=True), 1):
+            self._keep(f"Bleu_{number}", score, scores)
+        for name, scorer in (("ROUGE_L", Rouge()), ("CIDEr", Cider())):
+            self._keep(name, *scorer.compute_score(gts, res))
+        for name, score in self.eval.items():
+            print(f"{name}: {score:.3f}")
+
+    def _keep(self, name: str, score: float, scores: Sequence[float] | Floats) -> None:
+        self.eval[name] = score
+        for image, value in zip(self.imgToEval, scores, strict=True):
+            self.imgToEval[image][name] = float(value)
+
+    @property
+    def evalImgs(self) -> list[dict[str, Any]]:  # noqa: N802
+        return list(self.imgToEval.values())

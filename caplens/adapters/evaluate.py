@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from caplens.adapters.gathered import Gathered, References
-from caplens.data.sample import Picture
 from caplens.metrics import METRICS, Metric
 
 
@@ -27,7 +26,7 @@ class CaptionModule:
         *,
         prediction: str,
         reference: str | Sequence[str] | None = None,
-        image: Picture | None = None,
+        image: Any = None,
         lang: str | None = None,
     ) -> None:
         """One caption."""
@@ -38,7 +37,7 @@ class CaptionModule:
         *,
         predictions: Sequence[str],
         references: References | None = None,
-        images: Sequence[Picture] | None = None,
+        images: Sequence[Any] | None = None,
         lang: str | Sequence[str] | None = None,
     ) -> None:
         self._gathered.add(predictions, references, images, lang)
@@ -48,7 +47,7 @@ class CaptionModule:
         *,
         predictions: Sequence[str] | None = None,
         references: References | None = None,
-        images: Sequence[Picture] | None = None,
+        images: Sequence[Any] | None = None,
         lang: str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Each metric's score, and under `intervals` and `signatures` how far it can be trusted and how it was made.

@@ -4,11 +4,15 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from PIL import Image
+
 from caplens import api
 from caplens.data import Sample
 from caplens.data.sample import Picture
 from caplens.errors import InputError
 from caplens.metrics import Metric, Results
+from caplens.metrics.registry import check_name
 
 References = Sequence[str | Sequence[str]]
 
@@ -18,6 +22,9 @@ class Gathered:
 
     def __init__(self, metrics: str | Metric | Sequence[str | Metric], **options: Any) -> None:
         self.metrics = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+        for name in self.metrics:
+            if isinstance(name, str):
+                check_name(name)
         self.options = options
         self.samples: list[Sample] = []
 
@@ -25,10 +32,12 @@ class Gathered:
         self,
         captions: Sequence[str] | str,
         references: References | str | None = None,
-        images: Sequence[Picture] | None = None,
+        images: Sequence[Any] | None = None,
         lang: str | Sequence[str] | None = None,
     ) -> list[Sample]:
-        """Captions, with a text or several to compare each with, and an image each (a path, bytes or a PIL image)."""
+        """Captions, with a text or several to compare each with, and an image each: a path, bytes, a PIL image, or an array or
+        tensor of three channels, first or last, of whole numbers up to 255 or of others up to 1.
+        """
         captions = [captions] if isinstance(captions, str) else list(captions)
         langs = [lang] * len(captions) if lang is None or isinstance(lang, str) else list(lang)
         known: list[str | Sequence[str]] = [()] * len(captions)
@@ -38,9 +47,12 @@ class Gathered:
         for name, some in (("references", known), ("images", seen), ("languages", langs)):
             if len(some) != len(captions):
                 raise InputError(f"there are {len(captions)} captions and {len(some)} {name}; give one for each caption.")
+        odd = next((caption for caption in captions if not isinstance(caption, str)), None)
+        if odd is not None:
+            raise InputError(f"captions are texts, not {type(odd).__name__}; images are given with images=.")
         start = len(self.samples)
         added = [
-            Sample(str(start + place), caption, (texts,) if isinstance(texts, str) else tuple(texts), image, lang=tag)
+            Sample(str(start + place), caption, (texts,) if isinstance(texts, str) else tuple(texts), _picture(image), lang=tag)
             for place, (caption, texts, image, tag) in enumerate(zip(captions, known, seen, langs, strict=True))
         ]
         self.samples += added
@@ -57,3 +69,17 @@ class Gathered:
         for warning in results.warnings:
             warnings.warn(warning, stacklevel=3)
         return results
+
+
+def _picture(image: Any) -> Picture | None:
+    """An image as samples have it."""
+    if not hasattr(image, "shape"):
+        return image  # type: ignore[no-any-return]
+    pixels = np.asarray(image.detach().cpu() if hasattr(image, "detach") else image)
+    if pixels.ndim != 3 or 3 not in (pixels.shape[0], pixels.shape[2]):
+        raise InputError(f"an image has height, width and three channels, not the shape {tuple(pixels.shape)}.")
+    if pixels.shape[2] != 3:
+        pixels = pixels.transpose(1, 2, 0)
+    if pixels.dtype.kind == "f":
+        pixels = (pixels * 255).round()
+    return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))

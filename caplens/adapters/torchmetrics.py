@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from caplens.adapters.gathered import Gathered, References
-from caplens.data.sample import Picture
 from caplens.metrics import Metric, Results
 
 
@@ -26,7 +25,7 @@ class CaptionScore:
         self,
         preds: Sequence[str] | str,
         target: References | str | None = None,
-        images: Sequence[Picture] | None = None,
+        images: Sequence[Any] | None = None,
         lang: str | Sequence[str] | None = None,
     ) -> None:
         """Take in captions with their references, one text or several each, or with the images that they are about."""
@@ -44,7 +43,7 @@ class CaptionScore:
         self,
         preds: Sequence[str] | str,
         target: References | str | None = None,
-        images: Sequence[Picture] | None = None,
+        images: Sequence[Any] | None = None,
         lang: str | Sequence[str] | None = None,
     ) -> float | dict[str, float]:
         """The score of this batch alone, which is also taken in."""
@@ -54,6 +53,10 @@ class CaptionScore:
 
     def reset(self) -> None:
         self._gathered.samples.clear()
+
+    def to(self, *_: Any, **__: Any) -> "CaptionScore":
+        """Nothing moves: it holds texts, and the model chooses its own device. For loops that move all their metrics."""
+        return self
 
     def _shown(self, results: Results) -> float | dict[str, float]:
         scores = {name: found.corpus for name, found in results.metrics.items()}

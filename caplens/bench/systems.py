@@ -13,6 +13,8 @@ from caplens.stats import bootstrap_pooled, get_correction, interval, permute_sy
 from caplens.stats.arrays import Floats
 from caplens.version import __version__
 
+_CONVINCING = 0.05
+
 
 class SystemScore(NamedTuple):
     value: float
@@ -138,6 +140,12 @@ def compare_systems(results: Mapping[str, Results], resamples: int = 1000, seed:
         if not example.corpus_is_pooled:
             warnings.append(f"{metric}: means of the captions' scores are compared, which is not quite its corpus score.")
     corrected = get_correction(correction)([contrast.p for contrast in found])
+    smallest = min(1.0, len(found) * 2 / 2 ** len(set(first.groups)))
+    if found and smallest > _CONVINCING:
+        warnings.append(
+            f"there are only {len(set(first.groups))} images: however different the systems are, no p can be below {smallest:.3f}"
+            f" for {len(found)} questions asked at once."
+        )
     return Comparison(
         systems=list(results),
         scores=scores,

@@ -12,7 +12,7 @@ from caplens.cli import options
 from caplens.cli.bar import progress_bar
 from caplens.cli.output import Format, deliver, say, warn
 from caplens.cli.report import choose_page
-from caplens.report.views import languages_table, samples_table, scores_table
+from caplens.report.views import languages_table, samples_table, scores_table, systems_table
 
 METRICS = ("clipscore", "refclipscore", "cider", "bleu4")
 
@@ -52,7 +52,7 @@ def demo(
         ]
         write_page(documents, output, title="caplens demo")
     by_language = languages_table(scores)
-    tables = [scores_table(scores), *([by_language] if by_language else [])]
+    tables = [scores_table(scores), *([by_language] if by_language else []), systems_table(contest)]
     deliver(
         None, format or Format.table, lambda: {"report": str(output), **scores.to_dict()}, tables, lambda: samples_table(scores)
     )

@@ -35,6 +35,7 @@ _EXTRAS = {
     "train": {"torch": "torch", "sentencepiece": "sentencepiece", "onnx": "onnx"},
     "augment": {"diffusers": "diffusers"},
     "tensorboard": {"tensorboard": "tensorboard"},
+    "frames": {"pandas": "pandas", "polars": "polars"},
 }
 _FOR = {
     "parquet": "Parquet files",
@@ -47,6 +48,7 @@ _FOR = {
     "train": "training",
     "augment": "making images and captions",
     "tensorboard": "--tensorboard",
+    "frames": "tables of pandas and polars",
 }
 
 EXAMPLES = """

@@ -1,5 +1,6 @@
 """The metrics by name."""
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -48,7 +49,8 @@ METRICS = {
 
 
 def looks_at_images(name: str) -> bool:
-    return name in METRICS and "image" in _class_of(METRICS[name]).requires
+    entry = METRICS.get(name.lower())
+    return entry is not None and "image" in _class_of(entry).requires
 
 
 def _class_of(entry: Entry) -> Any:
@@ -56,6 +58,15 @@ def _class_of(entry: Entry) -> Any:
 
 
 DEFAULT_METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
+
+
+def check_name(name: str) -> str:
+    """The name as we write it; an error if there is no such metric."""
+    if name.lower() not in METRICS:
+        near = get_close_matches(name.lower(), METRICS, 1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"unknown metric {name!r}; choose from: {', '.join(METRICS)}.{meant}")
+    return name.lower()
 
 
 def get_metric(
@@ -67,10 +78,8 @@ def get_metric(
     prompt: Prompt | None = None,
 ) -> Metric:
     """The metric called `name`; options that it does not have are none of its business."""
-    try:
-        entry = METRICS[name]
-    except KeyError:
-        raise InputError(f"unknown metric {name!r}; choose from: {', '.join(METRICS)}.") from None
+    name = check_name(name)
+    entry = METRICS[name]
     make = _class_of(entry)
     metric: Metric
     if "image" in make.requires:

@@ -13,7 +13,7 @@ from caplens.version import __version__
 T = TypeVar("T")
 
 
-@dataclass
+@dataclass(repr=False)
 class Results:
     """Scores of each metric for each sample.
 
@@ -35,6 +35,20 @@ class Results:
 
     def __getitem__(self, metric: str) -> Scores:
         return self.metrics[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the metrics."""
+        return iter(self.metrics)
+
+    def __str__(self) -> str:
+        """Corpus scores with their intervals, a line each."""
+        lines = [f"{len(self.ids) - self.failed:,} of {len(self.ids):,} captions scored"]
+        for name, scores in self.metrics.items():
+            interval = " [{:.3f}, {:.3f}]".format(*self.intervals[name]) if name in self.intervals else ""
+            lines.append(f"{name}: {scores.corpus:.3f}{interval}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
     @property
     def failed(self) -> int:

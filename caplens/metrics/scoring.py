@@ -8,7 +8,8 @@ from caplens.metrics.base import Collector, Metric, batched, problem
 from caplens.metrics.results import Results
 
 _HINTS = {
-    "there are no references": " Give them with --references FILE or as 'references' in the file.",
+    "there are no references": " Give them with --references FILE or as 'references' in the file, or score against the images:"
+    " -m clipscore.",
     "there is no image": " Give their folder with --images FOLDER, or their paths as 'image' in the file.",
     "there is no file": " Names of images are relative to the folder of --images.",
 }
@@ -35,7 +36,9 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
 
     results = Results([], [], {})
     scored = dict.fromkeys(collectors, 0)
+    unknown: dict[str, object] = {}
     for batch in batched(samples):
+        unknown = unknown or dict(batch[0].meta)
         start = len(results.ids)
         results.ids.extend(sample.id for sample in batch)
         results.groups.extend(sample.group for sample in batch)
@@ -64,6 +67,8 @@ def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = 
             names = ", ".join(metric.name for metric, its in zip(metrics, key_of, strict=True) if its == key)
             reason = next(iter((collector.problems or results.problems).values()))
             hint = next((hint for word, hint in _HINTS.items() if word in reason), "")
+            if hint and unknown:
+                hint += f" (What is called {', '.join(map(repr, unknown))} in the file is not looked at.)"
             raise InputError(f"none of the {len(results.ids)} samples can be scored with {names}: {reason}.{hint}")
     results.metrics = {
         metric.name: metric.compute(collectors[key], len(results.ids)) for metric, key in zip(metrics, key_of, strict=True)

@@ -21,6 +21,10 @@ MOST = 200
 _OF_EACH = 12
 _COMPARED = 3
 """Metrics, of which each two are searched for disagreements."""
+_FEW = 4
+"""Of fewer captions than this, all are best and worst."""
+_DISAGREE = 0.3
+"""Of all captions, those that lie between where two rank the same one."""
 
 
 @dataclass(frozen=True)
@@ -143,28 +147,44 @@ def _judged(found: BenchResults, document: Document, given: Captions) -> list[Sa
 
 
 def choose(cases: Sequence[Case]) -> list[Case]:
-    """The best, the worst, and those about which scores and people, or two scores, or systems disagree most."""
+    """The best, the worst, and those about which scores and people, or two scores, or systems disagree most, and why each is
+    there; behind them all others, where there is room for all.
+    """
+    orders = _orders(cases) if len(cases) >= _FEW else {}
+    each = max(1, min(_OF_EACH, MOST // max(1, len(orders)), len(cases) // _FEW))
+    reasons: dict[int, list[str]] = {}
+    for reason, order in orders.items():
+        for row in _first(order, cases, each):
+            reasons.setdefault(row, []).append(reason)
+    if len(cases) <= MOST:
+        for row in range(len(cases)):
+            reasons.setdefault(row, [])
+    return [replace(cases[row], reasons=tuple(some)) for row, some in list(reasons.items())[:MOST]]
+
+
+def _orders(cases: Sequence[Case]) -> dict[str, Floats]:
+    """Reason to look at a caption -> how strong it is for each; NaN where there is none."""
     metrics = list(dict.fromkeys(name for case in cases for name in case.scores))
     ranks = {metric: _ranks([case.scores.get(metric, np.nan) for case in cases]) for metric in metrics}
     orders: dict[str, Floats] = {}
     if any(case.human is not None for case in cases):
         people = _ranks([np.nan if case.human is None else case.human for case in cases])
         for metric in metrics:
-            orders[f"{metric} above people"] = ranks[metric] - people
-            orders[f"{metric} below people"] = people - ranks[metric]
+            orders[f"higher by {metric} than by people"] = _apart(ranks[metric], people)
+            orders[f"lower by {metric} than by people"] = _apart(people, ranks[metric])
     orders |= _between_systems(cases, metrics)
     for one, other in combinations(metrics[:_COMPARED], 2):
-        orders[f"{one} above {other}"] = ranks[one] - ranks[other]
-        orders[f"{other} above {one}"] = ranks[other] - ranks[one]
+        orders[f"higher by {one} than by {other}"] = _apart(ranks[one], ranks[other])
+        orders[f"higher by {other} than by {one}"] = _apart(ranks[other], ranks[one])
     for metric in metrics:
         orders[f"best by {metric}"] = ranks[metric]
         orders[f"worst by {metric}"] = -ranks[metric]
-    each = max(1, min(_OF_EACH, MOST // max(1, len(orders))))
-    reasons: dict[int, list[str]] = {}
-    for reason, order in orders.items():
-        for row in _first(order, cases, each):
-            reasons.setdefault(row, []).append(reason)
-    return [replace(cases[row], reasons=tuple(some)) for row, some in list(reasons.items())[:MOST]]
+    return orders
+
+
+def _apart(above: Floats, below: Floats) -> Floats:
+    """How much higher the one ranks a caption than the other, where that is more than chance would have it."""
+    return np.where(above - below > _DISAGREE, above - below, np.nan)
 
 
 def _ranks(values: Sequence[float]) -> Floats:

@@ -19,6 +19,8 @@ from caplens.metrics.base import Scores, mean_pool, mean_statistics
 from caplens.perturb import Noticed, Robustness
 from caplens.stats.arrays import Floats
 
+_CURE = "A report is made of what 'caplens score … -o scores.json' and the like write, and of log.jsonl of training runs."
+
 
 @dataclass(frozen=True)
 class Training:
@@ -55,14 +57,16 @@ def read_documents(path: Path) -> list[Document]:
     if path.suffix.lower() == ".jsonl":
         return [Document(path.parent.name or path.name, _training(path))]
     with Source(path) as source:
+        if not source.text().lstrip("\ufeff \r\n\t").startswith("{"):
+            raise InputError(f"{path}: this is no JSON of a result. {_CURE}")
+    with Source(path) as source:
         content = read_document(source)
     inputs = content.get("inputs", {}) if isinstance(content, dict) else {}
     try:
         return [Document(name, found, inputs, path.parent) for name, found in _results(path.stem, content)]
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(
-            f"{path}: this is no JSON that this version of caplens score, compare, bench, crossmodal or robustness wrote"
-            f" ({type(error).__name__}: {error})."
+            f"{path}: this is no result, or one of another version of caplens ({type(error).__name__}: {error}). {_CURE}"
         ) from None
 
 
@@ -184,7 +188,7 @@ def _training(path: Path) -> Training:
             if not {"stage", "step", "loss"} <= row.keys() or not all(
                 isinstance(value, int | float) for key, value in row.items() if key != "stage"
             ):
-                raise InputError(f"{place}: a line of a training log has a stage, a step and a loss; this has not.")
+                raise InputError(f"{place}: a line of a training log has a stage, a step and a loss; this has not. {_CURE}")
             stages.setdefault(str(row["stage"]), []).append({key: float(value) for key, value in row.items() if key != "stage"})
     if not stages:
         raise InputError(f"{Place(path)}: the training log is empty.")

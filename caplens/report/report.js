@@ -9,14 +9,22 @@ for (const gallery of document.querySelectorAll(".gallery")) {
     system: (one, wanted) => one.dataset.system === wanted,
     text: (one, wanted) => one.textContent.toLocaleLowerCase().includes(wanted.toLocaleLowerCase()),
   };
+  const more = gallery.querySelector(".more");
+  let most = 24;
   const apply = () => {
-    let shown = 0;
+    let found = 0;
     for (const one of cases) {
-      one.hidden = !filters.every((filter) => !filter.value || fits[filter.dataset.filter](one, filter.value));
-      shown += one.hidden ? 0 : 1;
+      const fit = filters.every((filter) => !filter.value || fits[filter.dataset.filter](one, filter.value));
+      found += fit ? 1 : 0;
+      one.hidden = !fit || found > most;
     }
-    told.value = `${shown} of ${cases.length}`;
+    told.value = `${found} of ${cases.length}`;
+    more.hidden = found <= most;
   };
+  more.addEventListener("click", () => {
+    most = Infinity;
+    apply();
+  });
   for (const filter of filters) filter.addEventListener("input", apply);
   gallery.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
   apply();

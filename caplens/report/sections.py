@@ -34,9 +34,16 @@ from caplens.stats.arrays import Floats
 _SURE = 0.05
 _INTERVALS = f" with {LEVEL} intervals by bootstrap over images."
 _ERRORS_SHOWN = 10
+_ENOUGH = 20
+"""Captions, for a mean by their length to say anything."""
+_COUNTED = {"words": " (of characters, where a script has no spaces and no segmenter is installed)"}
 _OF_PEOPLE = ("tau-b", "spearman", "pearson")
 _NOTICED = (
-    ("drop in percent", "drop", "Of the mean score, as PR-MCS reports it: the lower, the more is noticed."),
+    (
+        "change in percent",
+        "drop",
+        "Of the mean score, as PR-MCS reports it: the lower, the more is noticed.",
+    ),
     ("noticed, of 100", "accuracy", "How often a caption scores higher than its perturbed form; 50 is chance."),
 )
 
@@ -92,7 +99,7 @@ def _score(document: Document, results: Results, cases: list[Case]) -> Section:
             "captions": f"{len(results.ids):,}",
             "not scored": f"{results.failed:,}",
             "cut": _cut(scores.signature for scores in results.metrics.values()),
-            "languages": ", ".join(sorted({lang for lang in results.langs if lang})) or "–",
+            "languages": ", ".join(sorted({lang for lang in results.langs if lang})) or "none named",
         },
         [scores.signature for scores in results.metrics.values()],
         [*results.warnings, *_problems(results)],
@@ -435,6 +442,8 @@ def _columns(cases: Sequence[Case]) -> dict[str, Floats]:
 def _by_caption(cases: Sequence[Case]) -> list[Plot]:
     """Scores by the length of captions and, where that differs, by the number of references."""
     scored = [case for case in cases if not any(np.isnan(value) for value in case.scores.values())]
+    if len(scored) < _ENOUGH:
+        return []
     words = np.array([float(len(split(case.sample.caption or "", case.sample.lang))) for case in scored])
     references = np.array([float(len(case.sample.references)) for case in scored])
     made = []
@@ -443,7 +452,7 @@ def _by_caption(cases: Sequence[Case]) -> list[Plot]:
         ("Scores and the number of references", "references", references),
     ):
         if len(np.unique(numbers)) > 1:
-            about = f"Mean score, and the middle half of scores, by the number of {label}."
+            about = f"Mean score, and the middle half of scores, by the number of {label}{_COUNTED.get(label, '')}."
             made.append(Plot(title, plots.against_number(numbers, _columns(scored), label), about))
     return made
 

@@ -42,6 +42,21 @@ def test_several_metrics_give_a_dictionary_and_images_are_looked_at():
     assert cat > rocket
 
 
+def test_images_may_be_arrays_and_tensors():
+    import numpy as np
+
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with Image.open(EXAMPLES / "cat.jpg") as cat:
+        pixels = np.asarray(cat.convert("RGB"))
+    first = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
+    metric = CaptionScore("clipscore").to("cpu")
+    metric.update(["a cat"] * 4, images=[Image.fromarray(pixels), pixels, first, first / 255])
+    values = metric.results()["clipscore"].values
+    assert values == pytest.approx([values[0]] * 4)
+    with pytest.raises(InputError, match="three channels"):
+        metric.update(["a cat"], images=[pixels[:, :, 0]])
+
+
 def test_modules_compute_as_those_of_evaluate(tmp_path):
     """A module of evaluate and ours get the same calls: both score what was added, and forget it."""
     evaluate = pytest.importorskip("evaluate", reason="evaluate is not installed")
@@ -83,6 +98,10 @@ def test_modules_say_how_far_a_score_can_be_trusted_and_how_it_was_made():
 
 
 def test_what_does_not_fit_is_told():
+    with pytest.raises(InputError, match="Did you mean 'cider'"):
+        CaptionScore("cidr")
+    with pytest.raises(InputError, match="images are given with images="):
+        CaptionScore("CLIPScore").update([object()], ["a cat"])
     with pytest.raises(InputError, match="2 captions and 1 references"):
         load("cider").compute(predictions=CAPTIONS, references=REFERENCES[:1])
     with pytest.raises(InputError, match="no captions to score"):

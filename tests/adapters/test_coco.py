@@ -1,5 +1,7 @@
 """Scorers of the COCO evaluation and ours give the same for the same `gts` and `res`, whatever these hold."""
 
+import gzip
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -35,6 +37,27 @@ def test_scores_are_those_of_pycocoevalcap(corpus):
     expected, each = Bleu(4).compute_score(gts, res, verbose=0)
     assert np.allclose(score, expected, atol=1e-9)
     assert np.allclose(scores, each, atol=1e-9)
+
+
+def test_the_whole_evaluation_is_that_of_coco(coco_example, tmp_path, capsys):
+    """On COCO's own example, against what its README prints."""
+    pycocotools = pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed")
+    for name in ("captions_val2014", "captions_val2014_fakecap_results"):
+        (tmp_path / f"{name}.json").write_bytes(gzip.decompress((coco_example / f"en_{name}.json.gz").read_bytes()))
+    data = pycocotools.COCO(str(tmp_path / "captions_val2014.json"))
+    results = data.loadRes(str(tmp_path / "captions_val2014_fakecap_results.json"))
+    evaluation = coco.COCOEvalCap(data, results)
+    evaluation.params["image_id"] = results.getImgIds()
+    evaluation.evaluate()
+    assert "CIDEr: 0.600" in capsys.readouterr().out
+    assert [round(evaluation.eval[name], 3) for name in ("Bleu_1", "Bleu_4", "ROUGE_L")] == [0.579, 0.191, 0.396]
+    assert len(evaluation.evalImgs) == len(results.getImgIds())
+
+
+def test_other_constants_are_refused():
+    assert coco.Cider(n=4, sigma=6.0).method() == "CIDEr"
+    with pytest.raises(InputError, match="sigma = 6"):
+        coco.Cider(sigma=5.0)
 
 
 def test_captions_are_tokenized_on_the_way():

@@ -53,15 +53,16 @@ def test_training_logs_become_curves(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.json", '{"ids": ["1"], "caption": "a dog"}', "no JSON that this version"),
+        ("a.json", '{"ids": ["1"], "caption": "a dog"}', "no result"),
         (
             "a.json",
             '{"metrics": {"cider": {"values": [1], "corpus": 1, "signature": ""}}, "ids": [], "warnings": []}',
             "1 values for 0",
         ),
-        ("a.json", "[1, 2]", "no JSON that this version"),
+        ("a.json", "[1, 2]", "no JSON of a result"),
         ("a.json", '{"metrics": ', "line 1"),
-        ("a.json", "", "empty|line 1"),
+        ("scores.csv", "id,cider\n1,0.5\n", "scores.json"),
+        ("a.json", "", "no JSON of a result"),
         ("log.jsonl", '{"id": "1", "caption": "a dog"}\n', "a stage, a step and a loss"),
         ("log.jsonl", '{"stage": "tune", "step": 1, "loss": "small"}\n', "a stage, a step and a loss"),
     ],
@@ -126,15 +127,23 @@ def test_the_gallery_has_the_extremes_and_the_disagreements():
     for case in choose(cases):
         for reason in case.reasons:
             by_reason.setdefault(reason, []).append(case.sample.id)
-    assert "3" in by_reason["m below people"]
-    assert "40" in by_reason["m above people"][:1]
+    assert "3" in by_reason["lower by m than by people"]
+    assert "40" in by_reason["higher by m than by people"]
     assert set(by_reason["best by m"]) == {str(n) for n in range(38, 50)}
     assert set(by_reason["worst by m"]) == {str(n) for n in range(12)}
 
 
 def test_captions_without_a_score_are_in_no_order():
     cases = [Case(Sample(str(n), "a"), {"m": float("nan") if n else 1.0}) for n in range(4)]
-    assert [case.sample.id for case in choose(cases)] == ["0"]
+    assert [(case.sample.id, case.reasons) for case in choose(cases)][1:] == [("1", ()), ("2", ()), ("3", ())]
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 30])
+def test_no_caption_is_both_best_and_worst(count):
+    cases = [Case(Sample(str(n), f"caption {n}"), {"m": float(n), "o": -float(n)}) for n in range(count)]
+    for case in choose(cases):
+        assert not {"best by m", "worst by m"} <= set(case.reasons)
+        assert not {"higher by m than by o", "higher by o than by m"} <= set(case.reasons)
 
 
 def test_systems_in_several_languages_become_one_section(tmp_path, contest):
