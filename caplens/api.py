@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from caplens.backbones import Backbone
 from caplens.backbones.mini import DEFAULT
 from caplens.bench import BENCHMARKS, BenchResults, Comparison, compare_systems, crossmodal3600, evaluate, get_benchmark, pair
 from caplens.data import References, Sample, SampleFile, read_references, with_images
-from caplens.data.files import Place
+from caplens.data.files import Place, ensure_apart
 from caplens.data.frames import is_frame, samples_of_frame
 from caplens.data.languages import base_language
 from caplens.data.rows import sample_from_row
@@ -262,7 +262,7 @@ def write_report(
     results: "Found | str | PathLike[str] | Mapping[str, Found | str | PathLike[str]]",
     output: str | PathLike[str] = "report.html",
     *,
-    captions: str | PathLike[str] | None = None,
+    captions: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     references: str | PathLike[str] | None = None,
     images: str | PathLike[str] | None = None,
     data: str | PathLike[str] | None = None,
@@ -271,19 +271,26 @@ def write_report(
     """Write one HTML file about results; gives back its path.
 
     `results` is what `score`, `compare`, `bench` or `robustness` gave, a JSON file of theirs, or several of these by the
-    name that the page gives them. Captions and images are shown where a file says where they are, or `captions` (a file; for a
-    benchmark its folder, `data`) and `images` do.
+    name that the page gives them. Captions and images are shown where a file says where they are, or `captions` (a file, or
+    one for each system; for a benchmark its folder, `data`) and `images` do.
     """
-    from caplens.report.cases import Captions
-    from caplens.report.documents import Document, read_documents
+    from caplens.report.cases import Places
+    from caplens.report.documents import Document, Found, read_documents
     from caplens.report.page import write_page
 
-    named = results if isinstance(results, Mapping) else {Path(output).stem: results}
+    named = results if isinstance(results, Mapping) else {"": results}
     documents: list[Document] = []
     for name, found in named.items():
-        documents += read_documents(Path(found)) if isinstance(found, str | PathLike) else [Document(name, found)]
-    given = Captions(*(None if path is None else Path(path) for path in (captions, references, images, data)))
-    write_page(documents, Path(output), given, title)
+        if isinstance(found, str | PathLike):
+            ensure_apart(Path(output), Path(found))
+            documents += read_documents(Path(found), name)
+        elif isinstance(found, get_args(Found)):
+            documents.append(Document(name or "Results", found))
+        else:
+            raise InputError(f"a report is made of results and of files of theirs, not of {type(found).__name__}.")
+    files = [captions] if isinstance(captions, str | PathLike) else list(captions or [])
+    rest = (None if path is None else Path(path) for path in (references, images, data))
+    write_page(documents, Path(output), Places([Path(path) for path in files], *rest), title)
     return Path(output)
 
 

@@ -8,13 +8,12 @@ but for METEOR.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from caplens.data import Sample
 from caplens.errors import InputError
 from caplens.metrics import get_metric
-from caplens.metrics.base import Scores
+from caplens.metrics.java import JavaMetric
+from caplens.metrics.lexical import LexicalMetric
 from caplens.stats.arrays import Floats
+from caplens.text.corpus import EntriesBuilder
 from caplens.text.tokenizer import get_tokenizer
 
 Texts = Mapping[Any, Sequence[str]]
@@ -33,25 +32,33 @@ class PTBTokenizer:
         }
 
 
-def _scored(metrics: Sequence[str], gts: Texts, res: Texts) -> list[Scores]:
+def _checked(gts: Texts, res: Texts) -> tuple[list[str], list[list[str]]]:
+    """Captions and references, in the order of `gts`."""
     if gts.keys() != res.keys():
         odd = next(iter(gts.keys() ^ res.keys()))
         raise InputError(f"the id {odd!r} is in one of gts and res only; both need the same ids.")
-    for image, captions in res.items():
-        if isinstance(captions, str) or len(captions) != 1:
-            raise InputError(f"res[{image!r}] must be a list of one caption.")
-    samples = [Sample(str(place), res[image][0], tuple(gts[image])) for place, image in enumerate(gts)]
-    if not samples:
+    if not gts:
         raise InputError("gts and res are empty.")
-    made = []
-    for name in metrics:
-        metric = get_metric(name, "space", "en")
-        # Unlike in 'caplens score', an empty caption counts, and scores what the original gives it.
-        collected = metric.collector()
-        collected.add(range(len(samples)), samples)
-        collected.finish()
-        made.append(metric.compute(collected, len(samples)))
-    return made
+    for name, texts in (("gts", gts), ("res", res)):
+        for image, some in texts.items():
+            if isinstance(some, str) or not some or not all(isinstance(text, str) for text in some):
+                raise InputError(f"{name}[{image!r}] must be a list of texts.")
+            if name == "res" and len(some) > 1:
+                raise InputError(f"res[{image!r}] must be a list of one caption.")
+    return [res[image][0] for image in gts], [list(gts[image]) for image in gts]
+
+
+def _scored(name: str, gts: Texts, res: Texts) -> tuple[float, Floats]:
+    """Unlike in 'caplens score', a caption or reference without a word counts, and scores what the original gives it."""
+    captions, references = _checked(gts, res)
+    metric = get_metric(name, "space", "en")
+    if isinstance(metric, JavaMetric):
+        return metric.score_texts(captions, references)
+    assert isinstance(metric, LexicalMetric)
+    builder = EntriesBuilder(get_tokenizer("space"))
+    builder.add(captions, references)
+    values, statistics = metric.score_entries(builder.build())
+    return float(metric.pool(statistics.sum(axis=0))), values
 
 
 class _Scorer:
@@ -60,8 +67,7 @@ class _Scorer:
 
     def compute_score(self, gts: Texts, res: Texts) -> tuple[float, Floats]:
         """The score of the corpus, and of each caption."""
-        (scores,) = _scored([self._name], gts, res)
-        return scores.corpus, scores.values
+        return _scored(self._name, gts, res)
 
     def method(self) -> str:
         return self._method
@@ -97,8 +103,8 @@ class Bleu:
 
     def compute_score(self, gts: Texts, res: Texts, verbose: int = 0) -> tuple[list[float], list[list[float]]]:
         """For each length the score of the corpus, and of each caption; `verbose` is taken for the original's sake."""
-        found = _scored([f"bleu{length}" for length in range(1, self._n + 1)], gts, res)
-        return [scores.corpus for scores in found], [np.asarray(scores.values).tolist() for scores in found]
+        found = [_scored(f"bleu{length}", gts, res) for length in range(1, self._n + 1)]
+        return [corpus for corpus, _ in found], [values.tolist() for _, values in found]
 
     def method(self) -> str:
         return "Bleu"

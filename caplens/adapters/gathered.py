@@ -14,6 +14,7 @@ from caplens.errors import InputError
 from caplens.metrics import Metric, Results
 from caplens.metrics.registry import check_name
 
+_SHOWN = 3
 References = Sequence[str | Sequence[str]]
 
 
@@ -52,7 +53,9 @@ class Gathered:
             raise InputError(f"captions are texts, not {type(odd).__name__}; images are given with images=.")
         start = len(self.samples)
         added = [
-            Sample(str(start + place), caption, (texts,) if isinstance(texts, str) else tuple(texts), _picture(image), lang=tag)
+            Sample(
+                str(start + place), caption, (texts,) if isinstance(texts, str) else tuple(texts or ()), _picture(image), lang=tag
+            )
             for place, (caption, texts, image, tag) in enumerate(zip(captions, known, seen, langs, strict=True))
         ]
         self.samples += added
@@ -64,10 +67,10 @@ class Gathered:
         if not some:
             raise InputError("there are no captions to score; add some first.")
         results = api.score(some, self.metrics, **{"resamples": 0, **self.options})
-        for identifier, why in results.errors.items():
-            warnings.warn(f"caption {identifier} has no score: {why}", stacklevel=3)
-        for warning in results.warnings:
-            warnings.warn(warning, stacklevel=3)
+        errors = [f"caption {identifier} has no score: {why}" for identifier, why in results.errors.items()]
+        more = [f"{len(errors) - _SHOWN} more captions have no score"] if len(errors) > _SHOWN else []
+        for warning in (*errors[:_SHOWN], *more, *results.warnings):
+            warnings.warn(warning, stacklevel=4)
         return results
 
 
@@ -75,11 +78,15 @@ def _picture(image: Any) -> Picture | None:
     """An image as samples have it."""
     if not hasattr(image, "shape"):
         return image  # type: ignore[no-any-return]
-    pixels = np.asarray(image.detach().cpu() if hasattr(image, "detach") else image)
+    if hasattr(image, "detach"):
+        image = (image.float() if image.is_floating_point() else image).detach().cpu()
+    pixels = np.asarray(image)
     if pixels.ndim != 3 or 3 not in (pixels.shape[0], pixels.shape[2]):
         raise InputError(f"an image has height, width and three channels, not the shape {tuple(pixels.shape)}.")
     if pixels.shape[2] != 3:
         pixels = pixels.transpose(1, 2, 0)
     if pixels.dtype.kind == "f":
+        if not (pixels.min() >= 0 and pixels.max() <= 1):
+            raise InputError("an image of fractions lies between 0 and 1; undo what was done to prepare it for a model.")
         pixels = (pixels * 255).round()
     return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))

@@ -140,11 +140,13 @@ def compare_systems(results: Mapping[str, Results], resamples: int = 1000, seed:
         if not example.corpus_is_pooled:
             warnings.append(f"{metric}: means of the captions' scores are compared, which is not quite its corpus score.")
     corrected = get_correction(correction)([contrast.p for contrast in found])
-    smallest = min(1.0, len(found) * 2 / 2 ** len(set(first.groups)))
+    images = len(set(first.groups))
+    smallest = min(1.0, len(found) * max(2 / 2**images, 1 / (resamples + 1)))
     if found and smallest > _CONVINCING:
+        few = f"{images} images" if 2 / 2**images > 1 / (resamples + 1) else f"{resamples} resamples"
         warnings.append(
-            f"there are only {len(set(first.groups))} images: however different the systems are, no p can be below {smallest:.3f}"
-            f" for {len(found)} questions asked at once."
+            f"with only {few} and {len(found)} questions asked at once, no p can be below {smallest:.3f}, however different the"
+            " systems are."
         )
     return Comparison(
         systems=list(results),

@@ -52,8 +52,9 @@ def compare(
         raise InputError("a comparison needs resamples; give at least 1 with --resamples.")
     names = options.listed(metric, ("clipscore",) if models.chosen else ("bleu4", "rouge-l", "cider"))
     with progress_bar(quiet):
+        captions = samples_by_system(systems)
         comparison = api.compare(
-            samples_by_system(systems),
+            captions,
             names,
             references=references,
             images=models.images,
@@ -67,7 +68,8 @@ def compare(
             correction=correction,
         )
     tables = [systems_table(comparison), differences_table(comparison)]
-    inputs = {"captions": systems, "references": references, "images": models.images, "lang": lang}
+    files = {"captions": systems[0]} if len(systems) == 1 else {"systems": dict(zip(captions, systems, strict=True))}
+    inputs = {**files, "references": references, "images": models.images, "lang": lang}
     deliver(output, form, comparison.to_dict, tables, lambda: system_rows(comparison), inputs)
     warn(comparison.warnings)
     if comparison.failed:

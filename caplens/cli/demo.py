@@ -14,8 +14,6 @@ from caplens.cli.output import Format, deliver, say, warn
 from caplens.cli.report import choose_page
 from caplens.report.views import languages_table, samples_table, scores_table, systems_table
 
-METRICS = ("clipscore", "refclipscore", "cider", "bleu4")
-
 EXAMPLES = """
 [bold]Examples[/bold]
 
@@ -42,12 +40,12 @@ def demo(
 
     with progress_bar(quiet), as_file(files("caplens").joinpath("examples")) as shipped:
         good, bad = shipped / "good.jsonl", shipped / "bad.jsonl"
-        scores = api.score(good, METRICS, images=shipped)
-        contest = api.compare({"good": good, "bad": bad}, METRICS, images=shipped)
+        scores = api.score(good, options.OF_EXAMPLE, images=shipped)
+        contest = api.compare({"good": good, "bad": bad}, options.OF_EXAMPLE, images=shipped)
         noticed = api.robustness(good, ["clipscore"], images=shipped)
         documents = [
             Document("The example", scores, {"captions": good.name, "images": "."}, shipped),
-            Document("Good captions and bad", contest, {"captions": [good.name, bad.name], "images": "."}, shipped),
+            Document("Good captions and bad", contest, {"systems": {"good": good.name, "bad": bad.name}, "images": "."}, shipped),
             Document("The example, perturbed", noticed),
         ]
         write_page(documents, output, title="caplens demo")

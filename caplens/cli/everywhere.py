@@ -29,6 +29,8 @@ def everywhere(command: Callable[..., dict[str, Any] | None]) -> Callable[..., N
         if as_json and "format" in own:
             if given["format"] not in (None, Format.json):
                 raise InputError(f"--json and --format {given['format']} contradict each other; choose one.")
+            if "output" in own and own["output"].default is None and given["output"] is not None:
+                raise InputError(f"--json prints; leave it off to write {given['output']}, or leave --output off.")
             given["format"] = Format.json
         with remarks_hidden(quiet):
             done = command(**given)

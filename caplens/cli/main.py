@@ -77,7 +77,7 @@ def main() -> None:
             # A terminal that cannot show a character gets its number instead of an error.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        app(prog_name="caplens")
     except CaplensError as error:
         complain(error)
         sys.exit(2)

@@ -32,6 +32,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing el
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results, warnings and errors: no progress bar, no remarks.")]
 
 
+OF_EXAMPLE = ("clipscore", "refclipscore", "cider", "bleu4")
+"""What the example in the package is scored with."""
+
+
 def listed(given: list[str] | None, default: tuple[str, ...]) -> list[str]:
     """`-m cider -m bleu4,rouge-l` -> three names."""
     return [name.strip() for part in given for name in part.split(",") if name.strip()] if given else list(default)

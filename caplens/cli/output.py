@@ -69,7 +69,7 @@ def deliver(
     document: Callable[[], dict[str, Any]],
     summary: Sequence[Table],
     rows: Callable[[], Table] | None = None,
-    inputs: Mapping[str, Path | Sequence[Path] | str | None] | None = None,
+    inputs: Mapping[str, Path | Mapping[str, Path] | str | None] | None = None,
 ) -> None:
     """Write a result in one form.
 
@@ -92,14 +92,14 @@ def deliver(
 
 
 def _with_inputs(
-    document: Callable[[], dict[str, Any]], inputs: Mapping[str, Path | Sequence[Path] | str | None], folder: Path
+    document: Callable[[], dict[str, Any]], inputs: Mapping[str, Path | Mapping[str, Path] | str | None], folder: Path
 ) -> Callable[[], dict[str, Any]]:
     """Files are named relative to the result's folder, so that `caplens report` finds them when both are moved together."""
 
-    def named(value: Path | Sequence[Path] | str) -> Any:
-        if isinstance(value, str):
-            return value
-        return os.path.relpath(value, folder) if isinstance(value, Path) else [named(one) for one in value]
+    def named(value: Path | Mapping[str, Path] | str) -> Any:
+        if isinstance(value, Mapping):
+            return {name: named(path) for name, path in value.items()}
+        return os.path.relpath(value, folder) if isinstance(value, Path) else value
 
     known = {name: named(value) for name, value in inputs.items() if value is not None and str(value) != "-"}
     return lambda: {**document(), "inputs": known}

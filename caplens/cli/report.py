@@ -35,7 +35,10 @@ def report(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
     title: Annotated[str, typer.Option(help="What the page is called.")] = "caplens report",
-    captions: Annotated[Path | None, typer.Option(help="The captions, if they are not where the results say.")] = None,
+    captions: Annotated[
+        list[Path] | None,
+        typer.Option(help="The captions, if they are not where the results say; once for each system, if there are several."),
+    ] = None,
     references: Annotated[Path | None, typer.Option("--references", "-r", help="The references, likewise.")] = None,
     images: Annotated[Path | None, typer.Option(help="The folder of the images, likewise.")] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of a benchmark's files, likewise.")] = None,
@@ -46,14 +49,14 @@ def report(
     The file needs nothing else, and can be opened offline, mailed and printed. Captions and images are read again from where
     the results say that they were, to be shown; without them there is no gallery.
     """
-    choose_page(output, *results, captions, references)
-    from caplens.report.cases import Captions
+    choose_page(output, *results, *(captions or []), references)
+    from caplens.report.cases import Places
     from caplens.report.documents import read_documents
     from caplens.report.page import write_page
 
     with progress_bar(quiet):
         documents = [document for path in results for document in read_documents(path)]
-        write_page(documents, output, Captions(captions, references, images, data), title)
+        write_page(documents, output, Places(captions or [], references, images, data), title)
     say(f"written to {output}")
     return {"report": str(output), "results": len(documents)}
 

@@ -16,7 +16,6 @@ from caplens.metrics import DEFAULT_METRICS
 from caplens.report.views import languages_table, samples_table, scores_table
 
 _SHOWN_ERRORS = 5
-_OF_EXAMPLE = ("clipscore", "refclipscore", "cider", "bleu4")
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -70,7 +69,7 @@ def score(
     if example and (models.images is not None or references is not None):
         raise InputError("the example has its own images and references; leave --images and --references off.")
     form = choose_format(output, format, captions, references, df)
-    names = options.listed(metric, _OF_EXAMPLE if example else ("clipscore",) if models.chosen else DEFAULT_METRICS)
+    names = options.listed(metric, options.OF_EXAMPLE if example else ("clipscore",) if models.chosen else DEFAULT_METRICS)
     with progress_bar(quiet), as_file(files("caplens").joinpath("examples")) as shipped:
         results = api.score(
             shipped / "good.jsonl" if captions is None else captions,

@@ -16,17 +16,21 @@ def is_frame(thing: object) -> bool:
 def samples_of_frame(frame: Any) -> Iterator[Sample]:
     """A sample for each row, whose columns are called as in a file; where there is no `id`, rows are numbered."""
     columns = [str(column) for column in frame.columns]
+    numbered = not {"id", "image_id"} & set(columns)
     rows = frame.iter_rows() if hasattr(frame, "iter_rows") else frame.itertuples(index=False, name=None)
     for number, values in enumerate(rows):
         row = {name: _plain(value) for name, value in zip(columns, values, strict=True)}
+        row = {name: "" if name == "caption" and value is None else value for name, value in row.items()}
         row = {name: value for name, value in row.items() if value is not None}
-        row.setdefault("id", number)
-        row.setdefault("caption", "")
+        if numbered:
+            row["id"] = number
         yield sample_from_row(row, Place(Path("table"), number + 1, "row"))
 
 
 def _plain(value: Any) -> Any:
-    """What Python itself has: pandas writes what is missing as NaN, and numbers and lists as those of numpy."""
+    """What Python itself has: pandas writes what is missing as NaN or NA, and numbers and lists as those of numpy."""
     if hasattr(value, "tolist"):
         value = value.tolist()
-    return None if isinstance(value, float) and value != value else value
+    if isinstance(value, tuple):
+        return list(value)
+    return None if (isinstance(value, float) and value != value) or type(value).__name__ == "NAType" else value

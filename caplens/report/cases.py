@@ -1,6 +1,6 @@
 """Captions with their scores, and the choice of those worth looking at."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -38,39 +38,36 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Captions:
-    """Where captions and images are, if not where a result says."""
+class Places:
+    """Where captions and images are, if not where a result says; several files of captions where systems were compared."""
 
-    captions: Path | None = None
+    captions: Sequence[Path] = ()
     references: Path | None = None
     images: Path | None = None
     data: Path | None = None
 
 
-def find_cases(document: Document, given: Captions) -> list[Case]:
+def find_cases(document: Document, given: Places) -> list[Case]:
     """The captions of a result with their scores; an error where the captions are not at hand or are others by now."""
     found = document.found
     if isinstance(found, Results):
-        return cases_of(found, _scored(document, given))
+        return cases_of(found, list(_joined(SampleFile(_captions(document, given)), document, given)), document.lang)
     if isinstance(found, Comparison):
-        paths = [given.captions] if given.captions else [_path(document, name) for name in document.inputs.get("captions", [])]
-        if not paths:
-            raise InputError("the file does not say where the captions are; name them with --captions.")
-        systems = samples_by_system(paths)
-        joined = {name: list(_joined(samples, document, given)) for name, samples in systems.items()}
+        joined = {name: list(_joined(samples, document, given)) for name, samples in _systems(document, given).items()}
         return cases_of_systems(found, joined)
     if isinstance(found, BenchResults):
         return cases_of_bench(found, _judged(found, document, given))
     return []
 
 
-def cases_of(results: Results, samples: Sequence[Sample]) -> list[Case]:
-    """`samples` are those that were scored, in the same order."""
-    if [sample.id for sample in samples] != results.ids:
+def cases_of(results: Results, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
+    """`samples` are those that were scored, in the same order; `lang` is the language of those that name none."""
+    scored = list(zip(results.ids, results.langs, results.systems, strict=True))
+    if [(sample.id, sample.lang, sample.system) for sample in samples] != scored:
         raise InputError("the captions are not those that were scored; name the file that was, with --captions.")
     return [
         Case(
-            sample,
+            replace(sample, lang=base_language(sample.lang or lang)),
             {name: float(scores.values[row]) for name, scores in results.metrics.items()},
             float(np.mean(sample.ratings)) if sample.ratings else None,
         )
@@ -97,41 +94,58 @@ def cases_of_bench(results: BenchResults, samples: Sequence[Sample]) -> list[Cas
     by_id = {sample.id: sample for sample in samples}
     if not by_id.keys() >= set(results.ids):
         raise InputError("the benchmark's files are not those that were used; name their folder with --data.")
-    human = [None] * len(results.ids) if results.human is None else np.nanmean(results.human, axis=1).tolist()
+    # A caption that several people judged may be several data points.
+    rows: dict[tuple[str, str | None], list[int]] = {}
+    for row, identifier in enumerate(results.ids):
+        rows.setdefault((by_id[identifier].group, by_id[identifier].caption), []).append(row)
     return [
         Case(
-            replace(by_id[identifier], lang=by_id[identifier].lang or results.lang),
-            {metric: float(values[row]) for metric, values in results.scores.items()},
-            human[row],
+            replace(by_id[results.ids[same[0]]], lang=by_id[results.ids[same[0]]].lang or results.lang),
+            {metric: float(values[same[0]]) for metric, values in results.scores.items()},
+            None if results.human is None else float(np.nanmean(results.human[same])),
         )
-        for row, identifier in enumerate(results.ids)
+        for same in rows.values()
     ]
 
 
-def _path(document: Document, name: Any) -> Path:
-    return document.folder / str(name)
+def _systems(document: Document, given: Places) -> Mapping[str, Iterable[Sample]]:
+    """The captions of each system, from a file for each or from one."""
+    if given.captions:
+        return samples_by_system(given.captions)
+    named = document.inputs.get("systems")
+    if named:
+        return {name: SampleFile(_path(document, path)) for name, path in named.items()}
+    return samples_by_system([_captions(document, given)])
 
 
-def _scored(document: Document, given: Captions) -> list[Sample]:
-    named = document.inputs.get("captions")
-    path = given.captions or (_path(document, named) if named else None)
-    if path is None:
+def _captions(document: Document, given: Places) -> Path:
+    if len(given.captions) > 1:
+        raise InputError("this result is about one file of captions; several were named with --captions.")
+    if given.captions:
+        return given.captions[0]
+    if not document.inputs.get("captions"):
         raise InputError("the file does not say where the captions are; name them with --captions.")
-    return list(_joined(SampleFile(path), document, given))
+    return _path(document, document.inputs["captions"])
 
 
-def _joined(samples: Any, document: Document, given: Captions) -> Iterator[Sample]:
+def _path(document: Document, name: Any) -> Path:
+    path = document.folder / str(name)
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file any more.")
+    return path
+
+
+def _joined(samples: Any, document: Document, given: Places) -> Iterator[Sample]:
     """With references and images, if any were given."""
     references, images = (document.inputs.get(name) for name in ("references", "images"))
-    lang = document.inputs.get("lang")
     source = given.references or (_path(document, references) if references else None)
     folder = given.images or (_path(document, images) if images else None)
     if source is not None:
-        samples = read_references(source).joined(samples, lang)
+        samples = read_references(source).joined(samples, document.inputs.get("lang"))
     yield from samples if folder is None else with_images(samples, folder)
 
 
-def _judged(found: BenchResults, document: Document, given: Captions) -> list[Sample]:
+def _judged(found: BenchResults, document: Document, given: Places) -> list[Sample]:
     named = document.inputs.get("data")
     data = given.data or (_path(document, named) if named else None)
     if data is None:
@@ -183,14 +197,17 @@ def _orders(cases: Sequence[Case]) -> dict[str, Floats]:
 
 
 def _apart(above: Floats, below: Floats) -> Floats:
-    """How much higher the one ranks a caption than the other, where that is more than chance would have it."""
+    """How much higher the one ranks a caption than the other, where that is much."""
     return np.where(above - below > _DISAGREE, above - below, np.nan)
 
 
 def _ranks(values: Sequence[float]) -> Floats:
-    """From 0 to 1; ties get their mean."""
-    ranks: Floats = rankdata(values, nan_policy="omit")
-    return (ranks - 1) / max(1.0, np.nanmax(ranks, initial=1) - 1)
+    """From 0 to 1, ties being in the middle of their places; no ranks where all values are the same."""
+    known = np.count_nonzero(~np.isnan(values))
+    if known < 2 or np.nanmin(values) == np.nanmax(values):
+        return np.full(len(values), np.nan)
+    ranks: Floats = (rankdata(values, nan_policy="omit") - 1) / (known - 1)
+    return ranks
 
 
 def _first(order: Floats, cases: Sequence[Case], count: int) -> list[int]:

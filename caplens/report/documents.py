@@ -1,6 +1,8 @@
 """Results read back from the files that commands wrote."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ from caplens.bench import BenchResults, Comparison, CrossLanguage
 from caplens.bench.evaluation import Contrast, Estimate
 from caplens.bench.systems import SystemContrast, SystemScore
 from caplens.data.files import Place, Source
-from caplens.data.jsonl import read_rows
 from caplens.data.reading import read_document
 from caplens.errors import InputError
 from caplens.metrics import Results
@@ -48,26 +49,46 @@ class Document:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = Path()
     """What the names of inputs are relative to."""
+    path: Path | None = None
+    """The file that it was read from, if it was."""
+
+    @property
+    def lang(self) -> str:
+        """The language of captions that name none."""
+        return str(self.inputs.get("lang") or "en")
 
 
-def read_documents(path: Path) -> list[Document]:
-    """The results in a file: one, but for a run of several benchmarks or languages."""
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, StopIteration, OSError)
+"""What comes of a file that holds something else than it should."""
+
+
+@contextmanager
+def told(path: Path | None) -> Iterator[None]:
+    """Files come from elsewhere: whatever is wrong with one is told, not raised. Results of this program are not such files."""
+    try:
+        yield
+    except _WRONG as error:
+        if path is None:
+            raise
+        raise InputError(
+            f"{path}: this is no result, one of another version of caplens, or damaged ({type(error).__name__}: {error}). {_CURE}"
+        ) from None
+
+
+def read_documents(path: Path, name: str = "") -> list[Document]:
+    """The results in a file: one, but for a run of several benchmarks or languages; called `name`, or after the file."""
     if path.is_dir():
         raise InputError(f"{path}: this is a folder. Name a file that a command wrote with -o FILE.json, or a run's log.jsonl.")
     if path.suffix.lower() == ".jsonl":
-        return [Document(path.parent.name or path.name, _training(path))]
+        return [Document(name or path.parent.name or path.name, _training(path), path=path)]
     with Source(path) as source:
-        if not source.text().lstrip("\ufeff \r\n\t").startswith("{"):
+        if not source.read(64).lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{"):
             raise InputError(f"{path}: this is no JSON of a result. {_CURE}")
     with Source(path) as source:
         content = read_document(source)
-    inputs = content.get("inputs", {}) if isinstance(content, dict) else {}
-    try:
-        return [Document(name, found, inputs, path.parent) for name, found in _results(path.stem, content)]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError(
-            f"{path}: this is no result, or one of another version of caplens ({type(error).__name__}: {error}). {_CURE}"
-        ) from None
+    with told(path):
+        inputs = dict(content.get("inputs", {}))
+        return [Document(title, found, inputs, path.parent, path) for title, found in _results(name or path.stem, content)]
 
 
 def _results(name: str, content: Mapping[str, Any]) -> list[tuple[str, Found]]:
@@ -81,6 +102,8 @@ def _results(name: str, content: Mapping[str, Any]) -> list[tuple[str, Found]]:
         return [(name, ByLanguage({lang: _comparison(one) for lang, one in content["languages"].items()}))]
     if "benchmarks" in content:
         benchmarks: list[tuple[str, Found]] = [(name, _bench(one)) for one in content["benchmarks"]]
+        if benchmarks and isinstance(benchmarks[0][1], BenchResults):
+            benchmarks[0][1].warnings.extend(f"{other} was not run: {why}" for other, why in content["not_run"].items())
         return [*benchmarks, *((name, _across(one)) for one in content["across_languages"])]
     return [(name, _bench(content))]
 
@@ -96,16 +119,16 @@ def _scores(content: Mapping[str, Any]) -> Results:
             raise ValueError(f"{name} has {len(values)} values for {len(ids)} captions")
         # What resampling needs is not in the file: intervals are.
         results.metrics[name] = Scores(
-            values, _float(one["corpus"]), one["signature"], mean_statistics(values), mean_pool, one.get("languages", {}), False
+            values, number(one["corpus"]), one["signature"], mean_statistics(values), mean_pool, one.get("languages", {}), False
         )
         if "low" in one:
-            results.intervals[name] = (_float(one["low"]), _float(one["high"]))
+            results.intervals[name] = (number(one["low"]), number(one["high"]))
         results.language_intervals[name] = {
-            lang: (_float(low), _float(high)) for lang, (low, high) in one.get("language_intervals", {}).items()
+            lang: (number(low), number(high)) for lang, (low, high) in one.get("language_intervals", {}).items()
         }
-    reasons = list(content["errors"].values())
     failed = np.flatnonzero(np.any([np.isnan(scores.values) for scores in results.metrics.values()], axis=0))
-    results.problems = {int(row): why for row, why in zip(failed, reasons, strict=False)}
+    results.problems = dict.fromkeys(failed.tolist(), "")
+    results.problems = {row: content["errors"].get(label, "") for row, label in zip(failed.tolist(), results.errors, strict=True)}
     return results
 
 
@@ -133,9 +156,9 @@ def _comparison(content: Mapping[str, Any]) -> Comparison:
 def _bench(content: Mapping[str, Any]) -> BenchResults:
     counts = content["counts"]
     return BenchResults(
-        benchmark=content["benchmark"],
-        protocol=content["protocol"],
-        lang=content["lang"],
+        benchmark=str(content["benchmark"]),
+        protocol=str(content["protocol"]),
+        lang=str(content["lang"]),
         source=content["published"],
         results={
             metric: {name: Estimate(**_numbers(one, {"published", "ties"})) for name, one in found.items()}
@@ -184,23 +207,34 @@ def _robustness(content: Mapping[str, Any]) -> Robustness:
 def _training(path: Path) -> Training:
     stages: dict[str, list[Mapping[str, float]]] = {}
     with Source(path) as source:
-        for place, row in read_rows(source):
-            if not {"stage", "step", "loss"} <= row.keys() or not all(
-                isinstance(value, int | float) for key, value in row.items() if key != "stage"
-            ):
-                raise InputError(f"{place}: a line of a training log has a stage, a step and a loss; this has not. {_CURE}")
-            stages.setdefault(str(row["stage"]), []).append({key: float(value) for key, value in row.items() if key != "stage"})
+        lines = source.text().splitlines()
+    for number, line in enumerate(lines, 1):
+        place = Place(path, number)
+        try:
+            row = json.loads(line)
+            values = {key: float(value) for key, value in row.items() if key != "stage"}
+            known = {"stage"} <= row.keys() and {"step", "loss"} <= values.keys() and np.isfinite(list(values.values())).all()
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+            if number == len(lines) > 1:
+                # The end of a line that was being written when the run was stopped.
+                break
+            known = False
+        if not known:
+            raise InputError(
+                f"{place}: a line of a training log has a stage, and numbers for step and loss; this has not. {_CURE}"
+            )
+        stages.setdefault(str(row["stage"]), []).append(values)
     if not stages:
-        raise InputError(f"{Place(path)}: the training log is empty.")
+        raise InputError(f"{path}: the training log is empty.")
     return Training(stages)
 
 
-def _float(value: float | None) -> float:
+def number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
 def _floats(values: list[float | None]) -> Floats:
-    return np.array([_float(value) for value in values])
+    return np.array([number(value) for value in values])
 
 
 def _numbers(record: Mapping[str, Any], may_lack: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:

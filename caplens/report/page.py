@@ -6,6 +6,7 @@ Jinja2 escapes whatever is put in; the page's policy allows one script, by its h
 import base64
 import hashlib
 import io
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -18,7 +19,7 @@ from caplens.data.files import replacing
 from caplens.data.sample import Picture
 from caplens.embed.pictures import UnreadableError, decode, name_of, read
 from caplens.progress import track
-from caplens.report.cases import Captions
+from caplens.report.cases import Places
 from caplens.report.documents import Document
 from caplens.report.sections import Section, make_sections
 from caplens.report.tables import Table, delimited, latex
@@ -28,9 +29,9 @@ _SIDE = 320
 _QUALITY = 72
 
 
-def write_page(documents: Sequence[Document], target: Path, given: Captions | None = None, title: str = "caplens report") -> None:
+def write_page(documents: Sequence[Document], target: Path, given: Places | None = None, title: str = "caplens report") -> None:
     """Write the report about some results; `given` says where captions and images are, if not where the results say."""
-    sections = make_sections(documents, given or Captions())
+    sections = make_sections(documents, given or Places())
     with replacing(target) as temporary:
         temporary.write_text(render(sections, title), encoding="utf-8", newline="\n")
 
@@ -57,7 +58,9 @@ def _file(name: str) -> str:
 
 
 def _csv(table: Table) -> str:
-    return _link("text/csv", delimited(table))
+    """Spreadsheets take what begins with these signs for a formula, and names come from elsewhere."""
+    safe = [[f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "@")) else cell for cell in row] for row in table.rows]
+    return _link("text/csv", delimited(Table(table.columns, safe)))
 
 
 def _latex(table: Table) -> str:
@@ -92,7 +95,10 @@ class Thumbnails:
 def _thumbnail(picture: Picture) -> str:
     """Empty where the image cannot be opened; the caption is shown all the same."""
     try:
-        image = decode(read(picture), name_of(picture))
+        with warnings.catch_warnings():
+            # Of images that are large, but not too large.
+            warnings.simplefilter("ignore")
+            image = decode(read(picture), name_of(picture))
     except UnreadableError:
         return ""
     image.thumbnail((_SIDE, _SIDE))

@@ -30,6 +30,10 @@ _ON_SHADES = "#16161a"
 """Read on every shade: the darkest has 5.9 times less light, by the formula of WCAG."""
 _MOST_POINTS = 400
 _MOST_LEVELS = 10
+_LETTERS = 0.11
+"""That fit into a pixel's width of a plot."""
+_LONGEST = 26
+"""Of names beside plots, in characters."""
 _WIDTH = 9.4
 """Of a plot as wide as the page, in inches."""
 
@@ -60,6 +64,8 @@ _STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
+_TAG = re.compile(r"<[^>]*>")
+_FONT = re.compile(r"font: ([\d.]+)px [^;\"]*")
 _numbers = count()
 
 
@@ -72,10 +78,13 @@ def drawn(height: float, draw: Callable[[Figure], None], width: float = _WIDTH) 
         with _without_font_warnings():
             figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = out.getvalue()
-    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor").replace(_RULE, "var(--rule, #c3c2b8)")
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'font: ([^;"]*?)px [^;"]*', r"font-size: \1px", svg)
-    return svg.strip()
+    # In what is drawn, not in what is written: a name may hold anything.
+    return _TAG.sub(lambda tag: _in_our_colours(tag[0]), svg[svg.index("<svg") :]).strip()
+
+
+def _in_our_colours(tag: str) -> str:
+    tag = tag.replace(_INK, "currentColor").replace(_RULE, "var(--rule, #c3c2b8)")
+    return _FONT.sub(r"font-size: \1px", tag)
 
 
 @contextmanager
@@ -104,9 +113,9 @@ def heatmap(
         edges = [np.arange(len(names) + 1) - 0.5 for names in (columns, rows)]
         axes.pcolormesh(*edges, np.ma.masked_invalid(shades), cmap=_SHADES, vmin=0, vmax=1, edgecolors="face", linewidth=0.3)
         axes.invert_yaxis()
-        axes.set_xticks(range(len(columns)), columns, rotation=0 if len(columns) < 9 else 45, ha="center")
+        _name(axes, columns)
         axes.xaxis.tick_top()
-        axes.set_yticks(range(len(rows)), rows)
+        axes.set_yticks(range(len(rows)), list(map(_short, rows)))
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
@@ -117,6 +126,11 @@ def heatmap(
                 axes.text(column, row, note, ha="center", va="center", fontsize=size, color=colour)
 
     return drawn(height, draw, min(_WIDTH, 1.9 + max(0.75, 0.13 * _widest(notes)) * len(columns)))
+
+
+def _short(name: str) -> str:
+    """Long names lose their middle: what tells them apart is mostly at either end."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-_LONGEST // 2 + 1 :]}"
 
 
 def _widest(notes: Sequence[Sequence[str]]) -> int:
@@ -139,18 +153,28 @@ def intervals(labels: Sequence[str], panels: Mapping[str, Sequence[Sequence[floa
     down = -(-len(panels) // across)
 
     def draw(figure: Figure) -> None:
-        for (name, found), axes in zip(panels.items(), _panels(figure, down, across), strict=False):
+        for place_of, ((name, found), axes) in enumerate(zip(panels.items(), _panels(figure, down, across), strict=False)):
             for place, (value, low, high) in enumerate(found):
                 colour = COLOURS[(groups[place] if groups else 0) % len(COLOURS)]
                 axes.plot([low, high], [place, place], color=colour, linewidth=1.6, solid_capstyle="round")
                 axes.plot([value], [place], "o", color=colour, markersize=5)
-            axes.set_yticks(range(len(labels)), labels)
+            axes.set_yticks(range(len(labels)), list(map(_short, labels)))
+            axes.tick_params(labelleft=place_of % across == 0)
             axes.set_ylim(len(labels) - 0.4, -0.6)
             axes.set_title(name)
             axes.grid(visible=False, axis="y")
-            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.xaxis.set_major_locator(MaxNLocator(4))
 
     return drawn(down * (0.75 + 0.26 * len(labels)), draw)
+
+
+def _name(axes: Axes, names: Sequence[str]) -> None:
+    """Names along the lower side, or the upper in heatmaps; slanted where they would touch."""
+    shown = list(map(_short, names))
+    crowded = sum(map(len, shown)) + 2 * len(shown) > _LETTERS * axes.bbox.width
+    axes.set_xticks(range(len(shown)), shown)
+    if crowded:
+        axes.tick_params(axis="x", labelrotation=40)
 
 
 def _panels(figure: Figure, down: int, across: int) -> Iterable[Axes]:
@@ -172,7 +196,7 @@ def distributions(groups: Mapping[str, Mapping[str, Floats]]) -> str:
     def draw(figure: Figure) -> None:
         for number, ((name, found), axes) in enumerate(zip(groups.items(), _panels(figure, down, across), strict=False)):
             _violins(axes, list(found.values()), COLOURS[number % len(COLOURS)])
-            axes.set_xticks(range(len(found)), list(found), rotation=0 if len(found) < 12 else 45)
+            _name(axes, list(found))
             axes.set_title(name)
 
     return drawn(2.1 * down, draw)
@@ -229,7 +253,7 @@ def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str) ->
     def draw(figure: Figure) -> None:
         for number, ((name, values), axes) in enumerate(zip(scores.items(), _panels(figure, down, across), strict=False)):
             colour = COLOURS[number % len(COLOURS)]
-            some = [part for part in np.unique(place) if (place == part).sum() > 1]
+            some = np.unique(place)
             middle = [numbers[place == part].mean() for part in some]
             low, high = np.array([np.quantile(values[place == part], [0.25, 0.75]) for part in some]).T
             axes.fill_between(middle, low, high, color=colour, alpha=0.18, linewidth=0)

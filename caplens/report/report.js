@@ -7,7 +7,7 @@ for (const gallery of document.querySelectorAll(".gallery")) {
     why: (one, wanted) => one.dataset.why.split("\n").includes(wanted),
     lang: (one, wanted) => one.dataset.lang === wanted,
     system: (one, wanted) => one.dataset.system === wanted,
-    text: (one, wanted) => one.textContent.toLocaleLowerCase().includes(wanted.toLocaleLowerCase()),
+    text: (one, wanted) => [...one.querySelectorAll(".caption, li")].some((text) => text.textContent.toLocaleLowerCase().includes(wanted.toLocaleLowerCase())),
   };
   const more = gallery.querySelector(".more");
   let most = 24;
@@ -18,7 +18,7 @@ for (const gallery of document.querySelectorAll(".gallery")) {
       found += fit ? 1 : 0;
       one.hidden = !fit || found > most;
     }
-    told.value = `${found} of ${cases.length}`;
+    told.value = `${found} of ${cases.length}${found > most ? `, ${most} shown` : ""}`;
     more.hidden = found <= most;
   };
   more.addEventListener("click", () => {

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from caplens.bench import BenchResults, Comparison, CrossLanguage
-from caplens.data.languages import language_names
+from caplens.data.languages import base_language, language_names
 from caplens.errors import InputError
 from caplens.metrics import Results
 from caplens.perturb import Robustness
 from caplens.perturb.robustness import ALL
 from caplens.perturb.words import split
 from caplens.report import plots
-from caplens.report.cases import Captions, Case, choose, find_cases
-from caplens.report.documents import ByLanguage, Document, Training
+from caplens.report.cases import Case, Places, choose, find_cases
+from caplens.report.documents import ByLanguage, Document, Training, number, told
 from caplens.report.tables import Cell, Table
 from caplens.report.views import (
     LEVEL,
@@ -71,19 +71,23 @@ class Section:
     """Why no captions are shown."""
 
 
-def make_sections(documents: Sequence[Document], given: Captions) -> list[Section]:
+def make_sections(documents: Sequence[Document], given: Places) -> list[Section]:
     """A section for each result; one benchmark in several languages is also shown as a whole."""
-    made = [_languages_of_bench(several) for several in _in_languages(documents)]
+    made = []
+    for run in _in_languages(documents):
+        with told(run[0].path):
+            made += _languages_of_bench([document.found for document in run if isinstance(document.found, BenchResults)])
     for document in documents:
-        cases, why = _cases(document, given)
-        section = _SECTIONS[type(document.found)](document, document.found, cases)
-        section.without_cases = why
-        section.cases = choose(cases)
-        made.append(section)
+        with told(document.path):
+            cases, why = _cases(document, given)
+            section = _SECTIONS[type(document.found)](document, document.found, cases)
+            section.without_cases = why
+            section.cases = choose(cases)
+            made.append(section)
     return made
 
 
-def _cases(document: Document, given: Captions) -> tuple[list[Case], str]:
+def _cases(document: Document, given: Places) -> tuple[list[Case], str]:
     """What a result is about, where that is at hand; a report without it is still one."""
     try:
         return find_cases(document, given), ""
@@ -92,14 +96,15 @@ def _cases(document: Document, given: Captions) -> tuple[list[Case], str]:
 
 
 def _score(document: Document, results: Results, cases: list[Case]) -> Section:
+    langs = [base_language(tag or document.lang) for tag in results.langs]
     made = Section(
         document.name,
         "scores",
         {
             "captions": f"{len(results.ids):,}",
             "not scored": f"{results.failed:,}",
-            "cut": _cut(scores.signature for scores in results.metrics.values()),
-            "languages": ", ".join(sorted({lang for lang in results.langs if lang})) or "none named",
+            "cut to the model's length": _cut(scores.signature for scores in results.metrics.values()),
+            "languages": ", ".join(sorted(set(langs))),
         },
         [scores.signature for scores in results.metrics.values()],
         [*results.warnings, *_problems(results)],
@@ -110,7 +115,7 @@ def _score(document: Document, results: Results, cases: list[Case]) -> Section:
     if by_language is not None:
         made.tables.append(_without_notes(by_language, "By language"))
         made.plots.append(_language_heatmap(results))
-        made.plots.append(_distributions(values, [lang or "–" for lang in results.langs], "language"))
+        made.plots.append(_distributions(values, langs, "language"))
     else:
         made.plots.append(_distributions(values, ["all"] * len(results.ids), "all captions"))
     made.plots += _by_caption(cases)
@@ -143,23 +148,18 @@ def _heatmap(
     digits: int = 3,
     by_column: bool = False,
     lower: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> Plot:
     """Languages by something, with values and intervals; the darker the better, or with `lower` the lower."""
-    values = np.array(
-        [[_number(cells[lang, name][0]) if (lang, name) in cells else np.nan for name in columns] for lang in langs]
-    )
+    values = np.array([[number(cells[lang, name][0]) if (lang, name) in cells else np.nan for name in columns] for lang in langs])
     notes = [[_with_bounds(cells.get((lang, name)), digits) for name in columns] for lang in langs]
-    shown = ["mean" if name == ALL else name for name in columns]
+    shown = [(names or {}).get(name, name) for name in columns]
     svg = plots.heatmap(_with_names(langs), shown, -values if lower else values, notes, by_column=by_column)
     return Plot(title, svg, about)
 
 
-def _number(value: float | None) -> float:
-    return np.nan if value is None else value
-
-
 def _with_bounds(cell: Sequence[float | None] | None, digits: int) -> str:
-    value, low, high = map(_number, cell or (np.nan,) * 3)
+    value, low, high = map(number, cell or (np.nan,) * 3)
     if np.isnan(value):
         return "–"
     shorter = max(1, digits - 1)
@@ -256,7 +256,7 @@ def _bench(document: Document, results: BenchResults, cases: list[Case]) -> Sect
         f"{results.benchmark} ({results.lang}, {results.protocol})",
         "agreement with people",
         {
-            "captions": f"{results.rows:,}",
+            "captions" if results.human is None else "data points": f"{results.rows:,}",
             "images": f"{results.images:,}",
             "not scored": f"{results.failed:,}",
             "without image": f"{results.without_image:,}",
@@ -305,7 +305,7 @@ def _against_people(human: Floats, scores: Mapping[str, Floats], said: Mapping[s
                 for name in _OF_PEOPLE
             )
             for metric, values in scores.items()
-            if known[metric].sum() > 2
+            if known[metric].sum() > 2 and np.ptp(values[known[metric]]) > 0
         }
     both = np.all(list(known.values()), axis=0)
     shown = {metric: values[both] for metric, values in scores.items()}
@@ -313,37 +313,46 @@ def _against_people(human: Floats, scores: Mapping[str, Floats], said: Mapping[s
     return Plot("Human ratings and scores", plots.against_people(human[both], shown, said), about)
 
 
-def _languages_of_bench(several: Sequence[BenchResults]) -> Section:
-    """One benchmark in several languages."""
+def _languages_of_bench(several: Sequence[BenchResults]) -> list[Section]:
+    """One benchmark in several languages, if they have a metric in common."""
     first = several[0]
-    metrics = [metric for metric in first.results if all(metric in one.results for one in several)]
-    name = first.headline
+    metrics, name = _shared_metrics(several), first.headline
+    if not metrics:
+        return []
     cells = {(one.lang, metric): one.results[metric][name][:3] for one in several for metric in metrics}
     rows: list[list[Cell]] = [[lang, metric, *found] for (lang, metric), found in cells.items()]
     table = Table(["lang", "metric", name, f"{LEVEL} low", f"{LEVEL} high"], rows, f"{name} by language", digits=2)
     about = f"{name}, times 100,{_INTERVALS}"
     plot = _heatmap("Languages and metrics", about, [one.lang for one in several], metrics, cells, digits=1)
-    return Section(
-        f"{first.benchmark}, {len(several)} languages",
+    made = Section(
+        f"{first.benchmark}, {len(several)} languages ({first.protocol})",
         "agreement with people",
         {"languages": ", ".join(one.lang for one in several), "protocol": first.protocol},
         tables=[table],
         plots=[plot],
     )
+    return [made]
 
 
-def _in_languages(documents: Sequence[Document]) -> list[list[BenchResults]]:
-    grouped: dict[tuple[str, str, str], dict[str, BenchResults]] = {}
+def _in_languages(documents: Sequence[Document]) -> list[list[Document]]:
+    """Those of one run and benchmark that differ in language."""
+    grouped: dict[tuple[object, str, str], dict[str, Document]] = {}
     for document in documents:
         if isinstance(document.found, BenchResults):
             found = document.found
-            grouped.setdefault((document.name, found.benchmark, found.protocol), {})[found.lang] = found
+            grouped.setdefault((document.path or document.name, found.benchmark, found.protocol), {})[found.lang] = document
     return [list(some.values()) for some in grouped.values() if len(some) > 1]
+
+
+def _shared_metrics(several: Sequence[BenchResults]) -> list[str]:
+    """Metrics that have the first's main measure in every language."""
+    name = several[0].headline
+    return [metric for metric in several[0].results if all(name in one.results.get(metric, {}) for one in several)]
 
 
 def _across(document: Document, across: CrossLanguage, cases: list[Case]) -> Section:
     made = Section(
-        f"{across.benchmark} across languages",
+        f"{across.benchmark} across languages ({across.protocol})",
         "the same items in several languages",
         {"items": f"{across.items:,}", "languages": ", ".join(across.langs), "protocol": across.protocol},
     )
@@ -382,7 +391,9 @@ def _robustness(document: Document, results: Robustness, cases: list[Case]) -> S
         for title, name, about in _NOTICED:
             cells = {(one.lang, one.perturbation): [getattr(one, name + end) for end in ("", "_low", "_high")] for one in mine}
             about = f"{about} In brackets {LEVEL} intervals by bootstrap over images."
-            made.plots.append(_heatmap(f"{metric}: {title}", about, langs, kinds, cells, digits=1, lower=name == "drop"))
+            made.plots.append(
+                _heatmap(f"{metric}: {title}", about, langs, kinds, cells, digits=1, lower=name == "drop", names={ALL: "mean"})
+            )
     return made
 
 

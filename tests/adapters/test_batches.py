@@ -53,8 +53,14 @@ def test_images_may_be_arrays_and_tensors():
     metric.update(["a cat"] * 4, images=[Image.fromarray(pixels), pixels, first, first / 255])
     values = metric.results()["clipscore"].values
     assert values == pytest.approx([values[0]] * 4)
-    with pytest.raises(InputError, match="three channels"):
-        metric.update(["a cat"], images=[pixels[:, :, 0]])
+    metric.update(["a cat"], images=[(first / 255).bfloat16()])
+    for image, said in (
+        (pixels[:, :, 0], "three channels"),
+        (first.float(), "between 0 and 1"),
+        (first / 255 - 1, "between 0 and 1"),
+    ):
+        with pytest.raises(InputError, match=said):
+            metric.update(["a cat"], images=[image])
 
 
 def test_modules_compute_as_those_of_evaluate(tmp_path):

@@ -19,7 +19,10 @@ from pycocoevalcap.rouge.rouge import Rouge
 WORDS = st.sampled_from("a dog cat runs on the grass two men".split())
 TEXT = st.lists(WORDS, min_size=1, max_size=8).map(" ".join)
 CAPTION = st.one_of(TEXT, st.just(""))
-CORPUS = st.lists(st.tuples(st.lists(TEXT, min_size=1, max_size=3), CAPTION), min_size=2, max_size=5)
+CORPUS = st.lists(st.tuples(st.lists(CAPTION, min_size=1, max_size=3), CAPTION), min_size=2, max_size=5).filter(
+    # pycocoevalcap cannot take a corpus whose references are all empty.
+    lambda corpus: any(text for references, _ in corpus for text in references)
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -71,7 +74,9 @@ def test_captions_are_tokenized_on_the_way():
     [
         ({1: ["a"]}, {2: ["a"]}, "one of gts and res only"),
         ({1: ["a"]}, {1: ["a", "b"]}, "a list of one caption"),
-        ({1: ["a"]}, {1: "a"}, "a list of one caption"),
+        ({1: ["a"]}, {1: "a"}, "a list of texts"),
+        ({1: "a dog"}, {1: ["a"]}, "a list of texts"),
+        ({1: []}, {1: ["a"]}, "a list of texts"),
         ({}, {}, "empty"),
     ],
 )

@@ -31,6 +31,19 @@ def test_rows_without_ids_are_numbered_and_gaps_are_gaps(library):
     assert found.errors == {"1": "the caption is empty"}
 
 
+def test_image_ids_are_ids_and_a_missing_column_is_told(library):
+    table = library.DataFrame({"image_id": [7, 8], "caption": ["a dog", "a cat"]})
+    assert package.score(table, ["bleu1"], references={"7": "a dog", "8": "a cat"}, resamples=0).ids == ["7", "8"]
+    with pytest.raises(InputError, match="Caption"):
+        package.score(library.DataFrame({"Caption": ["a dog"]}), ["length"])
+
+
+def test_pandas_own_gaps_are_gaps():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pandas.DataFrame({"caption": ["a dog", None], "references": ["a dog", "a cat"]}).convert_dtypes()
+    assert package.score(table, ["bleu1"], resamples=0).errors == {"1": "the caption is empty"}
+
+
 def test_results_become_a_table(library):
     results = package.score(library.DataFrame(ROWS), ["cider", "bleu1"], resamples=0)
     table = results.to_pandas() if library.__name__ == "pandas" else results.to_polars()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -69,14 +70,27 @@ def test_json_and_another_format_contradict_each_other(caplens):
     said = caplens("list", "metrics", "--json", "-f", "csv")
     assert said.status == 2
     assert "contradict" in said.err
+    said = caplens("list", "metrics", "--json", "-o", "metrics.csv")
+    assert said.status == 2
+    assert "--json prints" in said.err
+    assert not Path("metrics.csv").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list", "metrics"], ["score", "nowhere.jsonl"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["list", "metrics"], ["score", "--help"]])
 def test_no_color_means_none_even_where_colours_are_forced(arguments):
-    environment = {**os.environ, "NO_COLOR": "1", "TTY_COMPATIBLE": "1", "TERM": "xterm-256color"}
-    made = subprocess.run([sys.executable, "-m", "caplens", *arguments], capture_output=True, env=environment, check=False)
-    for colour in range(30, 38):
-        assert f"\x1b[{colour}m".encode() not in made.stdout + made.stderr
+    coloured = re.compile(rb"\x1b\[[\d;]*[34][0-7]m")
+    for wanted in ("", "1"):
+        environment = {
+            **os.environ,
+            "NO_COLOR": wanted,
+            "FORCE_COLOR": "1",
+            "TERM": "xterm-256color",
+            "PYTHONIOENCODING": "utf-8",
+        }
+        made = subprocess.run([sys.executable, "-m", "caplens", *arguments], capture_output=True, env=environment, check=True)
+        assert not (wanted and coloured.search(made.stdout + made.stderr))
+        if not wanted and "--help" in arguments:
+            assert coloured.search(made.stdout)
 
 
 def test_shells_can_complete(caplens):

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 
+import caplens as package
 from caplens.bench import Comparison
 from caplens.bench.systems import SystemContrast, SystemScore
 from caplens.data import Sample
-from caplens.report.cases import Captions, Case, choose, find_cases
+from caplens.errors import InputError
+from caplens.report.cases import Case, Places, choose, find_cases
 from caplens.report.documents import Document, read_documents
 from caplens.report.sections import clusters, make_sections
 from caplens.report.views import robustness_table, scores_table, systems_table
@@ -34,10 +36,10 @@ def test_benchmarks_are_read_back_as_they_were(flickr8k, caplens, tmp_path):
     (document,) = read_documents(tmp_path / "bench.json")
     written = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     assert {**document.found.to_dict(), "inputs": written["inputs"]} == written
-    cases = find_cases(document, Captions())
+    cases = find_cases(document, Places())
     assert len(cases) == len(written["ids"])
     assert cases[0].human == pytest.approx(np.mean(written["human"][0]))
-    (section,) = make_sections([document], Captions())
+    (section,) = make_sections([document], Places())
     assert {"Human ratings and scores", "How well metrics agree with people"} <= {plot.title for plot in section.plots}
 
 
@@ -45,7 +47,7 @@ def test_training_logs_become_curves(tmp_path):
     lines = [{"stage": "tune", "step": step, "loss": 1 / step, "seconds": 2.0 * step} for step in (25, 50, 75)]
     lines[1]["validation"] = 31.5
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (section,) = make_sections(read_documents(tmp_path / "log.jsonl"), Captions())
+    (section,) = make_sections(read_documents(tmp_path / "log.jsonl"), Places())
     assert [plot.title for plot in section.plots] == ["Loss", "Validation"]
     assert section.tables[0].rows == [["tune", 75, 1 / 75, 31.5]]
 
@@ -63,8 +65,8 @@ def test_training_logs_become_curves(tmp_path):
         ("a.json", '{"metrics": ', "line 1"),
         ("scores.csv", "id,cider\n1,0.5\n", "scores.json"),
         ("a.json", "", "no JSON of a result"),
-        ("log.jsonl", '{"id": "1", "caption": "a dog"}\n', "a stage, a step and a loss"),
-        ("log.jsonl", '{"stage": "tune", "step": 1, "loss": "small"}\n', "a stage, a step and a loss"),
+        ("log.jsonl", '{"id": "1", "caption": "a dog"}\n', "a stage, and numbers"),
+        ("log.jsonl", '{"stage": "tune", "step": 1, "loss": "small"}\n', "a stage, and numbers"),
     ],
 )
 def test_what_is_no_result_is_told(caplens, write, tmp_path, name, content, said):
@@ -85,17 +87,82 @@ def test_reports_are_html_files_apart_from_results(caplens, write, tmp_path, not
     )
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_changed_file_is_told_or_shown_and_never_a_traceback(caplens, scores, contest, noticed, tmp_path, seed):
+    """One value somewhere in a result becomes something else."""
+    chance = np.random.default_rng(seed)
+    found = json.loads(json.dumps([scores, contest, noticed][seed % 3].to_dict()))
+    at = found
+    for _ in range(int(chance.integers(1, 5))):
+        keys = list(at) if isinstance(at, dict) else range(len(at))
+        key = keys[int(chance.integers(len(keys)))]
+        if not isinstance(at[key], dict | list) or not at[key]:
+            break
+        parent, at = at, at[key]
+    else:
+        at = parent
+    at[key] = [None, [], {}, "text", 10**400, -1, [[1]]][int(chance.integers(7))]
+    (tmp_path / "found.json").write_text(json.dumps(found), encoding="utf-8")
+    said = caplens("report", tmp_path / "found.json", "-o", tmp_path / "report.html")
+    assert said.status in {0, 2}
+    assert (tmp_path / "report.html").exists() == (said.status == 0)
+    assert "found.json" in said.err or said.status == 0
+
+
+def test_captions_in_another_order_are_not_shown_with_others_scores(examples, tmp_path):
+    """Ids repeat across languages; their order is then all that differs."""
+    rows = [{"id": "1", "lang": lang, "caption": text} for lang, text in (("en", "a dog"), ("fr", "un chien"))]
+    results = package.score(rows, ["length"], resamples=0)
+    (tmp_path / "swapped.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[::-1]), encoding="utf-8")
+    (section,) = make_sections([Document("swapped", results)], Places([tmp_path / "swapped.jsonl"]))
+    assert "not those that were scored" in section.without_cases
+
+
+def test_people_are_averaged_over_their_ratings_of_a_caption(flickr8k):
+    results = package.bench("flickr8k-expert", flickr8k, ["length"], resamples=2)
+    cases = find_cases(Document("expert", results), Places(data=flickr8k))
+    assert len(cases) == 5664
+    assert any(case.human != round(case.human) for case in cases)
+
+
+def test_systems_in_files_of_one_name_find_their_captions(caplens, examples, tmp_path):
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "out.jsonl").write_bytes((examples / f"{name}.jsonl").read_bytes())
+    files = [tmp_path / name / "out.jsonl" for name in ("good", "bad")]
+    assert caplens("compare", *files, "-m", "cider", "-o", tmp_path / "c.json", "--resamples", 20).status == 0
+    (section,) = make_sections(read_documents(tmp_path / "c.json"), Places())
+    assert len({case.sample.system for case in section.cases}) == 2
+
+
+def test_a_report_from_python(scores, examples, tmp_path):
+    page = package.write_report({"<mine>": scores}, tmp_path / "r.html", captions=examples / "good.jsonl", images=examples)
+    assert "&lt;mine&gt;" in page.read_text(encoding="utf-8")
+    (tmp_path / "s.json").write_text(json.dumps(scores.to_dict()), encoding="utf-8")
+    assert "Called so" in package.write_report({"Called so": tmp_path / "s.json"}, page).read_text(encoding="utf-8")
+    with pytest.raises(InputError):
+        package.write_report(tmp_path / "s.json", tmp_path / "s.json")
+    with pytest.raises(InputError, match="not of list"):
+        package.write_report([scores], page)
+
+
+def test_a_log_that_was_cut_off_is_shown_up_to_there(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"stage": "tune", "step": 1, "loss": 2.0}\n{"stage": "tu', encoding="utf-8")
+    (document,) = read_documents(tmp_path / "log.jsonl")
+    assert document.found.stages == {"tune": [{"step": 1.0, "loss": 2.0}]}
+
+
 def test_a_report_without_its_captions_says_so(scores, examples, tmp_path):
     documents = [
         Document("unnamed", scores),
         Document("gone", scores, {"captions": "gone.jsonl"}, tmp_path),
-        Document("others", scores, {"captions": "bad.jsonl", "references": "nothing.json"}, examples),
+        Document("others", scores, {"captions": "good.jsonl", "references": "nothing.json"}, examples),
     ]
-    unnamed, gone, others = make_sections(documents, Captions())
+    unnamed, gone, others = make_sections(documents, Places())
     assert "--captions" in unnamed.without_cases
     assert "gone.jsonl" in gone.without_cases
     assert "nothing.json" in others.without_cases
-    (found,) = make_sections(documents[:1], Captions(captions=examples / "good.jsonl", images=examples))
+    (found,) = make_sections(documents[:1], Places(captions=[examples / "good.jsonl"], images=examples))
     assert found.cases
 
 
@@ -150,7 +217,7 @@ def test_systems_in_several_languages_become_one_section(tmp_path, contest):
     (tmp_path / "xm.json").write_text(
         json.dumps({"languages": {"en": contest.to_dict(), "de": contest.to_dict()}}), encoding="utf-8"
     )
-    (section,) = make_sections(read_documents(tmp_path / "xm.json"), Captions())
+    (section,) = make_sections(read_documents(tmp_path / "xm.json"), Places())
     assert [plot.title for plot in section.plots] == [f"{metric} by language and system" for metric in contest.scores]
     assert {row[0] for row in section.tables[0].rows} == {"en", "de"}
 
@@ -162,7 +229,7 @@ def test_names_are_drawn_as_they_are(contest):
     comparison.systems[0] = odd
     comparison.scores["m"][odd] = comparison.scores["m"].pop("a")
     comparison.contrasts.clear()
-    (section,) = make_sections([Document("odd", comparison)], Captions())
+    (section,) = make_sections([Document("odd", comparison)], Places())
     svg = section.plots[0].svg
     assert r"$\frac{a}{b}$ &lt;b&gt;&amp;_x^2" in svg
     assert "<b>" not in svg

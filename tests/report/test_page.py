@@ -26,7 +26,7 @@ def page_file(tmp_path_factory, examples, scores, contest, noticed):
     write_samples(captions, folder / "evil.jsonl")
     documents = [
         Document("scores", scores, {"captions": str(folder / "evil.jsonl")}),
-        Document("<b>systems</b>", contest, {"captions": ["good.jsonl", "bad.jsonl"], "images": "."}, examples),
+        Document("<b>systems</b>", contest, {"systems": {"good": "good.jsonl", "bad": "bad.jsonl"}, "images": "."}, examples),
         Document("robustness", noticed),
     ]
     write_page(documents, folder / "report.html")
