@@ -30,8 +30,10 @@ _ON_SHADES = "#16161a"
 """Read on every shade: the darkest has 5.9 times less light, by the formula of WCAG."""
 _MOST_POINTS = 400
 _MOST_LEVELS = 10
-_LETTERS = 0.11
-"""That fit into a pixel's width of a plot."""
+_SAME = 5e-4
+"""Values that differ by less look the same as numbers, and so they should as colours."""
+_LETTERS = 12
+"""That fit into an inch."""
 _LONGEST = 26
 """Of names beside plots, in characters."""
 _WIDTH = 9.4
@@ -106,6 +108,7 @@ def heatmap(
 ) -> str:
     """A cell for each row and column, with what `notes` say in it. With `by_column`, colours tell rows of a column apart."""
     height = 0.6 + (0.42 if any("\n" in note for line in notes for note in line) else 0.3) * len(rows)
+    width = min(_WIDTH, 1.9 + max(0.75, 0.13 * _widest(notes)) * len(columns))
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -113,8 +116,11 @@ def heatmap(
         edges = [np.arange(len(names) + 1) - 0.5 for names in (columns, rows)]
         axes.pcolormesh(*edges, np.ma.masked_invalid(shades), cmap=_SHADES, vmin=0, vmax=1, edgecolors="face", linewidth=0.3)
         axes.invert_yaxis()
-        _name(axes, columns)
+        axes.set_xticks(range(len(columns)), list(map(_short, columns)))
         axes.xaxis.tick_top()
+        if _crowded(columns, width):
+            for label in axes.get_xticklabels():
+                label.set(rotation=40, ha="left", rotation_mode="anchor")
         axes.set_yticks(range(len(rows)), list(map(_short, rows)))
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
@@ -125,7 +131,7 @@ def heatmap(
                 size = 8.5 if len(columns) < 9 else 6.5
                 axes.text(column, row, note, ha="center", va="center", fontsize=size, color=colour)
 
-    return drawn(height, draw, min(_WIDTH, 1.9 + max(0.75, 0.13 * _widest(notes)) * len(columns)))
+    return drawn(height, draw, width)
 
 
 def _short(name: str) -> str:
@@ -143,13 +149,13 @@ def _shades(values: Floats, by_column: bool) -> Floats:
     low = np.min(np.where(np.isnan(values), np.inf, values), axis=axis, keepdims=True)
     high = np.max(np.where(np.isnan(values), -np.inf, values), axis=axis, keepdims=True)
     with np.errstate(invalid="ignore"):
-        shades: Floats = (values - low) / np.where(high > low, high - low, 1)
+        shades: Floats = (values - low) / np.where(high - low > _SAME, high - low, np.inf)
     return shades
 
 
 def intervals(labels: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], groups: Sequence[int] = ()) -> str:
     """Values with their intervals, a line for each label, a panel for each measure; colours tell groups apart."""
-    across = min(len(panels), 3)
+    across = _across(len(panels))
     down = -(-len(panels) // across)
 
     def draw(figure: Figure) -> None:
@@ -168,13 +174,14 @@ def intervals(labels: Sequence[str], panels: Mapping[str, Sequence[Sequence[floa
     return drawn(down * (0.75 + 0.26 * len(labels)), draw)
 
 
-def _name(axes: Axes, names: Sequence[str]) -> None:
-    """Names along the lower side, or the upper in heatmaps; slanted where they would touch."""
-    shown = list(map(_short, names))
-    crowded = sum(map(len, shown)) + 2 * len(shown) > _LETTERS * axes.bbox.width
-    axes.set_xticks(range(len(shown)), shown)
-    if crowded:
-        axes.tick_params(axis="x", labelrotation=40)
+def _crowded(names: Sequence[str], inches: float) -> bool:
+    """Whether names side by side would touch."""
+    return sum(len(_short(name)) + 2 for name in names) > _LETTERS * inches
+
+
+def _across(count: int, most: int = 3) -> int:
+    """Panels beside each other; four are two by two."""
+    return 2 if count == 4 else min(count, most)
 
 
 def _panels(figure: Figure, down: int, across: int) -> Iterable[Axes]:
@@ -188,38 +195,51 @@ def _panels(figure: Figure, down: int, across: int) -> Iterable[Axes]:
 
 
 def distributions(groups: Mapping[str, Mapping[str, Floats]]) -> str:
-    """Metric -> language or system -> scores, as violins with medians and quartiles."""
+    """Metric -> language or system -> scores, as violins with medians and quartiles; lying down where names are long."""
     labels = list(dict.fromkeys(label for found in groups.values() for label in found))
     across = 1 if len(labels) > 8 else min(len(groups), 2 if len(labels) > 1 else 4)
+    lying = _crowded(labels, _WIDTH / across)
+    across = _across(len(groups)) if lying else across
     down = -(-len(groups) // across)
 
     def draw(figure: Figure) -> None:
         for number, ((name, found), axes) in enumerate(zip(groups.items(), _panels(figure, down, across), strict=False)):
-            _violins(axes, list(found.values()), COLOURS[number % len(COLOURS)])
-            _name(axes, list(found))
+            columns = [found.get(label, np.array([])) for label in labels]
+            _violins(axes, columns, COLOURS[number % len(COLOURS)], lying=lying)
+            if lying:
+                axes.set_yticks(range(len(labels)), list(map(_short, labels)))
+                axes.set_ylim(len(labels) - 0.4, -0.6)
+                axes.tick_params(labelleft=number % across == 0)
+                axes.xaxis.set_major_locator(MaxNLocator(4))
+            else:
+                axes.set_xticks(range(len(labels)), list(map(_short, labels)))
             axes.set_title(name)
 
-    return drawn(2.1 * down, draw)
+    return drawn(down * (0.75 + 0.3 * len(labels)) if lying else 2.1 * down, draw)
 
 
-def _violins(axes: Axes, columns: Sequence[Floats], colour: str) -> None:
+def _violins(axes: Axes, columns: Sequence[Floats], colour: str, *, lying: bool = False) -> None:
     spread = [place for place, column in enumerate(columns) if len(column) > 1 and np.ptp(column) > 0]
     if spread:
-        parts = axes.violinplot([columns[place] for place in spread], spread, widths=0.8, showextrema=False)
+        orientation: Any = "horizontal" if lying else "vertical"
+        data = [columns[place] for place in spread]
+        parts = axes.violinplot(data, spread, widths=0.8, showextrema=False, orientation=orientation)
         for body in parts["bodies"]:  # type: ignore[attr-defined]
             body.set(facecolor=colour, alpha=0.3, edgecolor=colour)
     for place, column in enumerate(columns):
         if len(column):
             low, middle, high = np.quantile(column, [0.25, 0.5, 0.75])
-            axes.plot([place, place], [low, high], color=colour, linewidth=2.4, solid_capstyle="round")
-            axes.plot([place], [middle], "o", color="white", markeredgecolor=colour, markersize=4)
-    axes.grid(visible=False, axis="x")
+            along, across = [low, high], [place, place]
+            axes.plot(*((along, across) if lying else (across, along)), color=colour, linewidth=2.4, solid_capstyle="round")
+            spot = ([middle], [place]) if lying else ([place], [middle])
+            axes.plot(*spot, "o", color="white", markeredgecolor=colour, markersize=4)
+    axes.grid(visible=False, axis="y" if lying else "x")
 
 
 def against_people(human: Floats, scores: Mapping[str, Floats], captions: Mapping[str, str]) -> str:
     """Score by human rating: violins where ratings are few, else points; `captions` say how well they agree."""
     levels = np.unique(human)
-    across = min(len(scores), 3 if len(levels) <= 6 else 2)
+    across = _across(len(scores), 3 if len(levels) <= 6 else 2)
     down = -(-len(scores) // across)
     chance = np.random.default_rng(0)
 
@@ -245,7 +265,7 @@ def against_people(human: Floats, scores: Mapping[str, Floats], captions: Mappin
 
 def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str) -> str:
     """Mean score, with the middle half of scores, by a number that each caption has (its words, its references)."""
-    across = min(len(scores), 3)
+    across = _across(len(scores))
     down = -(-len(scores) // across)
     edges = np.unique(np.quantile(numbers, np.linspace(0, 1, 13)))
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, max(0, len(edges) - 2))
