@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -18,6 +18,7 @@ from caplens.data.files import Place, ensure_apart
 from caplens.data.frames import is_frame, samples_of_frame
 from caplens.data.languages import base_language
 from caplens.data.rows import sample_from_row
+from caplens.data.sample import Picture
 from caplens.embed import Engine, open_engine
 from caplens.errors import InputError
 from caplens.metrics import DEFAULT_METRICS, Metric, Results, get_metric
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 Captions = Iterable[Sample | Mapping[str, Any]] | str | PathLike[str] | Any
 """A file, samples, rows as in a file, or a pandas or polars table."""
+Images = str | PathLike[str] | Mapping[str, Picture] | None
+"""A folder, or id -> image."""
 GivenReferences = References | Mapping[str, Sequence[str] | str] | str | PathLike[str] | None
 Names = Sequence[str | Metric] | str
 Model = str | Backbone | Engine | None
@@ -44,7 +47,7 @@ def score(
     metrics: Names | None = None,
     *,
     references: GivenReferences = None,
-    images: str | PathLike[str] | None = None,
+    images: Images = None,
     model: Model = None,
     prompt: Prompt | None = None,
     lang: str | None = None,
@@ -58,8 +61,9 @@ def score(
 
     `samples` is a file, any samples (or rows as in a file), id -> caption, or a pandas or polars table; `references` a file or
     id -> texts; `lang` the language of samples that name none; `df` a file to take CIDEr's document frequencies from. `images`
-    is the folder of the images, `model` the name of what encodes them (or an `Engine`, for other choices), else `caplens-mini`;
-    `prompt` what goes before captions. Corpus scores get confidence intervals by bootstrap over images, unless `resamples` is 0.
+    is the folder of the images, or id -> image; `model` the name of what encodes them (or an `Engine`, for other choices), else
+    `caplens-mini`; `prompt` what goes before captions. Corpus scores get confidence intervals by bootstrap over images, unless
+    `resamples` is 0.
     """
     chosen = _metrics(metrics, tokenizer, lang, df, model, prompt, images)
     joined = _samples(samples, _references(references), lang, images)
@@ -89,7 +93,7 @@ def compare(
     metrics: Names | None = None,
     *,
     references: GivenReferences = None,
-    images: str | PathLike[str] | None = None,
+    images: Images = None,
     model: Model = None,
     prompt: Prompt | None = None,
     lang: str | None = None,
@@ -194,7 +198,7 @@ def crossmodal(
     data: str | PathLike[str],
     metrics: Names | None = None,
     *,
-    images: str | PathLike[str] | None = None,
+    images: Images = None,
     model: Model = None,
     prompt: Prompt | None = None,
     tokenizer: str | None = None,
@@ -243,7 +247,7 @@ def robustness(
     kinds: Sequence[str] = ("all",),
     *,
     references: GivenReferences = None,
-    images: str | PathLike[str] | None = None,
+    images: Images = None,
     model: Model = None,
     prompt: Prompt | None = None,
     lang: str | None = None,
@@ -315,7 +319,7 @@ def _metrics(
     df: str | PathLike[str] | None,
     model: Model,
     prompt: Prompt | None,
-    images: str | PathLike[str] | None = None,
+    images: Images = None,
 ) -> list[Metric]:
     """Without names: CLIPScore with a model or images, else what the COCO evaluation computes. Without a model: caplens-mini."""
     base_language(lang or "en")
@@ -341,15 +345,15 @@ def _references(given: GivenReferences) -> References | None:
     return read_references(given) if isinstance(given, str | PathLike) else References.of(given)
 
 
-def _samples(
-    captions: Captions, references: References | None, lang: str | None, images: str | PathLike[str] | None
-) -> Iterable[Sample]:
+def _samples(captions: Captions, references: References | None, lang: str | None, images: Images) -> Iterable[Sample]:
     samples: Iterable[Sample]
     if isinstance(captions, str | PathLike):
         samples = SampleFile(captions)
     else:
         samples = samples_of_frame(captions) if is_frame(captions) else _checked(captions)
     joined = samples if references is None else references.joined(samples, lang)
+    if isinstance(images, Mapping):
+        return (replace(sample, image=images.get(sample.id, sample.image)) for sample in joined)
     return joined if images is None else with_images(joined, images)
 
 

@@ -125,6 +125,11 @@ class COCOEvalCap:
     def evaluate(self) -> None:
         """Fill `eval` with the scores, `imgToEval` with those of each image, and print the former."""
         tokenizer, images = PTBTokenizer(), self.params["image_id"]
+        lacking = next((image for image in images if not self.cocoRes.imgToAnns.get(image)), None)
+        if lacking is not None:
+            raise InputError(
+                f"the image {lacking!r} has no caption; for those that have, set params['image_id'] = coco_res.getImgIds()."
+            )
         gts, res = (tokenizer.tokenize({image: data.imgToAnns[image] for image in images}) for data in (self.coco, self.cocoRes))
         self.imgToEval = {image: {"image_id": image} for image in images}
         bleu, bleus = Bleu(4).compute_score(gts, res)

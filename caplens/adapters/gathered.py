@@ -1,5 +1,6 @@
 """Captions that come bit by bit and are scored together at the end."""
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from caplens.metrics import Metric, Results
 from caplens.metrics.registry import check_name
 
 _SHOWN = 3
+_ONE_IMAGE = 3
+"""Dimensions of one; a batch has four."""
 References = Sequence[str | Sequence[str]]
 
 
@@ -22,6 +25,12 @@ class Gathered:
     """`options` are those of `caplens.score`."""
 
     def __init__(self, metrics: str | Metric | Sequence[str | Metric], **options: Any) -> None:
+        known = inspect.signature(api.score).parameters.keys() - {"samples", "metrics", "references", "images"}
+        odd = next((name for name in options if name not in known), None)
+        if odd is not None:
+            raise InputError(
+                f"there is no option {odd!r}; choose from: {', '.join(sorted(known))}. A model is given as model='hf:ORG/NAME'."
+            )
         self.metrics = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
         for name in self.metrics:
             if isinstance(name, str):
@@ -40,6 +49,10 @@ class Gathered:
         tensor of three channels, first or last, of whole numbers up to 255 or of others up to 1.
         """
         captions = [captions] if isinstance(captions, str) else list(captions)
+        if hasattr(references, "shape"):
+            raise InputError(f"references are texts, not {type(references).__name__}; images are given with images=.")
+        if getattr(images, "ndim", 0) == _ONE_IMAGE:
+            images = [images]
         langs = [lang] * len(captions) if lang is None or isinstance(lang, str) else list(lang)
         known: list[str | Sequence[str]] = [()] * len(captions)
         if references is not None:

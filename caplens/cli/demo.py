@@ -49,8 +49,9 @@ def demo(
             Document("The example, perturbed", noticed),
         ]
         write_page(documents, output, title="caplens demo")
-    by_language = languages_table(scores)
-    tables = [scores_table(scores), *([by_language] if by_language else []), systems_table(contest)]
+    by_language, compared = languages_table(scores), systems_table(contest)
+    compared.notes = []
+    tables = [scores_table(scores), *([by_language] if by_language else []), compared]
     deliver(
         None, format or Format.table, lambda: {"report": str(output), **scores.to_dict()}, tables, lambda: samples_table(scores)
     )

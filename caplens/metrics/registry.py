@@ -49,8 +49,10 @@ METRICS = {
 
 
 def looks_at_images(name: str) -> bool:
-    entry = METRICS.get(name.lower())
-    return entry is not None and "image" in _class_of(entry).requires
+    try:
+        return "image" in _class_of(METRICS[check_name(name)]).requires
+    except InputError:
+        return False
 
 
 def _class_of(entry: Entry) -> Any:
@@ -61,12 +63,17 @@ DEFAULT_METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
 
 
 def check_name(name: str) -> str:
-    """The name as we write it; an error if there is no such metric."""
-    if name.lower() not in METRICS:
-        near = get_close_matches(name.lower(), METRICS, 1)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
+    """The name as we write it, from CIDEr, Bleu_4, ROUGE_L, …; an error if there is no such metric."""
+    plain = {_plain(known): known for known in METRICS} | {"rouge": "rouge-l"}
+    if _plain(name) not in plain:
+        near = get_close_matches(_plain(name), plain, 1)
+        meant = f" Did you mean {plain[near[0]]!r}?" if near else ""
         raise InputError(f"unknown metric {name!r}; choose from: {', '.join(METRICS)}.{meant}")
-    return name.lower()
+    return plain[_plain(name)]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def get_metric(

@@ -11,6 +11,8 @@ from caplens.metrics.base import Scores
 from caplens.version import __version__
 
 T = TypeVar("T")
+_SHOWN = 3
+"""Captions without a score that are named when results are printed."""
 
 
 @dataclass(repr=False)
@@ -41,11 +43,13 @@ class Results:
         return iter(self.metrics)
 
     def __str__(self) -> str:
-        """Corpus scores with their intervals, a line each."""
+        """Corpus scores with their intervals, and what one should know about them, a line each."""
         lines = [f"{len(self.ids) - self.failed:,} of {len(self.ids):,} captions scored"]
         for name, scores in self.metrics.items():
             interval = " [{:.3f}, {:.3f}]".format(*self.intervals[name]) if name in self.intervals else ""
             lines.append(f"{name}: {scores.corpus:.3f}{interval}")
+        lines += [f"not scored: {identifier}: {why}" for identifier, why in list(self.errors.items())[:_SHOWN]]
+        lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -9,7 +9,7 @@ from caplens.metrics.results import Results
 
 _HINTS = {
     "there are no references": " Give them with --references FILE or as 'references' in the file, or score against the images:"
-    " -m clipscore.",
+    " -m clipscore --images FOLDER.",
     "there is no image": " Give their folder with --images FOLDER, or their paths as 'image' in the file.",
     "there is no file": " Names of images are relative to the folder of --images.",
 }

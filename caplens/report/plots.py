@@ -32,6 +32,7 @@ _MOST_POINTS = 400
 _MOST_LEVELS = 10
 _SAME = 5e-4
 """Values that differ by less look the same as numbers, and so they should as colours."""
+_SHAPE = 10
 _LETTERS = 12
 """That fit into an inch."""
 _LONGEST = 26
@@ -219,7 +220,8 @@ def distributions(groups: Mapping[str, Mapping[str, Floats]]) -> str:
 
 
 def _violins(axes: Axes, columns: Sequence[Floats], colour: str, *, lying: bool = False) -> None:
-    spread = [place for place, column in enumerate(columns) if len(column) > 1 and np.ptp(column) > 0]
+    """Fewer captions than a shape can be seen of are points."""
+    spread = [place for place, column in enumerate(columns) if len(column) >= _SHAPE and np.ptp(column) > 0]
     if spread:
         orientation: Any = "horizontal" if lying else "vertical"
         data = [columns[place] for place in spread]
@@ -227,7 +229,10 @@ def _violins(axes: Axes, columns: Sequence[Floats], colour: str, *, lying: bool 
         for body in parts["bodies"]:  # type: ignore[attr-defined]
             body.set(facecolor=colour, alpha=0.3, edgecolor=colour)
     for place, column in enumerate(columns):
-        if len(column):
+        if 0 < len(column) < _SHAPE:
+            places = np.full(len(column), place)
+            axes.plot(*((column, places) if lying else (places, column)), "o", color=colour, alpha=0.6, markersize=3.5)
+        elif len(column):
             low, middle, high = np.quantile(column, [0.25, 0.5, 0.75])
             along, across = [low, high], [place, place]
             axes.plot(*((along, across) if lying else (across, along)), color=colour, linewidth=2.4, solid_capstyle="round")

@@ -430,11 +430,12 @@ def _last(lines: Sequence[Mapping[str, float]], column: str) -> float | None:
 
 def _distributions(scores: Mapping[str, Floats], labels: Sequence[str], by: str) -> Plot:
     which = np.array(labels)
+    order = sorted(set(labels)) if by == "language" else dict.fromkeys(labels)
     groups = {
-        metric: {label: column for label in dict.fromkeys(labels) if len(column := _known(values[which == label]))}
+        metric: {label: column for label in order if len(column := _known(values[which == label]))}
         for metric, values in scores.items()
     }
-    about = "Bars span the middle half of the captions' scores; rings are medians."
+    about = "Bars span the middle half of the captions' scores, rings are medians; fewer than ten captions are points."
     return Plot(
         f"Distribution of scores by {by}" if by != "all captions" else "Distribution of scores",
         plots.distributions(groups),

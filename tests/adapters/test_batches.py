@@ -3,6 +3,7 @@
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -43,8 +44,6 @@ def test_several_metrics_give_a_dictionary_and_images_are_looked_at():
 
 
 def test_images_may_be_arrays_and_tensors():
-    import numpy as np
-
     torch = pytest.importorskip("torch", reason="torch is not installed")
     with Image.open(EXAMPLES / "cat.jpg") as cat:
         pixels = np.asarray(cat.convert("RGB"))
@@ -54,6 +53,7 @@ def test_images_may_be_arrays_and_tensors():
     values = metric.results()["clipscore"].values
     assert values == pytest.approx([values[0]] * 4)
     metric.update(["a cat"], images=[(first / 255).bfloat16()])
+    metric.update("a cat", images=first)
     for image, said in (
         (pixels[:, :, 0], "three channels"),
         (first.float(), "between 0 and 1"),
@@ -106,6 +106,10 @@ def test_modules_say_how_far_a_score_can_be_trusted_and_how_it_was_made():
 def test_what_does_not_fit_is_told():
     with pytest.raises(InputError, match="Did you mean 'cider'"):
         CaptionScore("cidr")
+    with pytest.raises(InputError, match="no option 'model_name_or_path'"):
+        CaptionScore("clipscore", model_name_or_path="openai/clip-vit-base-patch16")
+    with pytest.raises(InputError, match="references are texts"):
+        CaptionScore("clipscore").update(["a cat"], np.zeros((1, 3, 8, 8)))
     with pytest.raises(InputError, match="images are given with images="):
         CaptionScore("CLIPScore").update([object()], ["a cat"])
     with pytest.raises(InputError, match="2 captions and 1 references"):

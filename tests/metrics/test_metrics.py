@@ -9,6 +9,7 @@ import pytest
 from fake_backbone import FakeBackbone
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import caplens as package
 from caplens.data import Sample, SampleFile, read_references
@@ -327,3 +328,18 @@ def test_every_metric_that_is_listed_can_be_made(needs_java):
     for name in METRICS:
         if name != "spice":
             assert get_metric(name, engine=Engine(FakeBackbone())).name == name
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [("CIDEr", "cider"), ("Bleu_4", "bleu4"), ("ROUGE_L", "rouge-l"), ("rouge", "rouge-l")]
+)
+def test_names_are_taken_as_other_tools_write_them(given, name):
+    rows = {"1": "a dog runs", "2": "a cat"}
+    results = package.score(rows, given, references={"1": ["a dog"], "2": ["a cat"]}, resamples=0)
+    assert list(results) == [name]
+    assert str(results).splitlines()[:2] == ["2 of 2 captions scored", f"{name}: {results[name].corpus:.3f}"]
+
+
+def test_images_may_be_given_by_id():
+    picture = Image.new("RGB", (32, 32), "red")
+    assert package.score({"1": "red", "2": "red"}, "clipscore", images={"1": picture, "2": picture}, resamples=0).failed == 0
