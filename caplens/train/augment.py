@@ -52,9 +52,10 @@ def augment(
         (folder / "images").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: this folder cannot be made ({error.strerror}). Choose another for --out.") from None
-    _paint([opened.caption for _, opened in usable if opened.caption], folder, paint, seed, batch)
     photos = {opened.group: opened.image for _, opened in usable if opened.image is not None}
+    # First, because it is quick: a photo that cannot be opened is told before hours of painting.
     described = _describe(photos, folder, describe, batch)
+    _paint([opened.caption for _, opened in usable if opened.caption], folder, paint, seed, batch)
     made = (
         replace(
             sample,

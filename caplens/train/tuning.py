@@ -83,13 +83,13 @@ class Tuning:
     def texts(self, captions: Sequence[Caption]) -> Tensor:
         """Vectors of captions. Where only the last layer learns, what it gets is made once for each caption."""
         if self.towers.heads_only:
-            return self._known.texts(captions, self.towers, self._noise)
+            return self._text_features.texts(captions, self.towers, self._noise)
         return self.read(self.tokenize(captions))
 
     @torch.no_grad()
     def texts_before(self, captions: Sequence[Caption]) -> Tensor:
         if self.towers.heads_only:
-            return self._known.texts(captions, self.before)
+            return self._text_features.texts(captions, self.before)
         return self.read_before(self.tokenize(captions))
 
     @torch.no_grad()
@@ -100,8 +100,8 @@ class Tuning:
                 new.lerp_(old, share)
 
     @cached_property
-    def _known(self) -> "Known":
-        return Known(self)
+    def _text_features(self) -> "TextFeatures":
+        return TextFeatures(self)
 
     def by_ratings(self, ratings: Ratings) -> Callable[[], float]:
         """Kendall's tau-b, times 100, of scores and ratings."""
@@ -164,7 +164,7 @@ class Tuning:
         return made
 
 
-class Known:
+class TextFeatures:
     """What the last layer of the text tower gets, for each caption that was asked for."""
 
     def __init__(self, tuning: Tuning) -> None:
