@@ -69,12 +69,12 @@ def score(
     joined = _samples(samples, _references(references), lang, images)
     results = run(joined, chosen, strict=strict)
     if resamples:
+        langs = np.array([base_language(tag or lang or "en") for tag in results.langs])
         for name, found in results.metrics.items():
             if found.corpus_is_pooled:
                 scored = np.flatnonzero(~np.isnan(found.values))
                 results.intervals[name] = _interval(results, name, scored, resamples, seed)
                 if len(found.by_language) > 1:
-                    langs = np.array([base_language(tag or lang or "en") for tag in results.langs])
                     results.language_intervals[name] = {
                         one: _interval(results, name, scored[langs[scored] == one], resamples, seed) for one in found.by_language
                     }
@@ -283,6 +283,9 @@ def write_report(
     from caplens.report.page import write_page
 
     named = results if isinstance(results, Mapping) else {"": results}
+    files = [Path(path) for path in ([captions] if isinstance(captions, str | PathLike) else captions or [])]
+    rest = [None if path is None else Path(path) for path in (references, images, data)]
+    ensure_apart(Path(output), *files, rest[0])
     documents: list[Document] = []
     for name, found in named.items():
         if isinstance(found, str | PathLike):
@@ -292,9 +295,7 @@ def write_report(
             documents.append(Document(name or "Results", found))
         else:
             raise InputError(f"a report is made of results and of files of theirs, not of {type(found).__name__}.")
-    files = [captions] if isinstance(captions, str | PathLike) else list(captions or [])
-    rest = (None if path is None else Path(path) for path in (references, images, data))
-    write_page(documents, Path(output), Places([Path(path) for path in files], *rest), title)
+    write_page(documents, Path(output), Places(files, *rest), title)
     return Path(output)
 
 

@@ -50,7 +50,7 @@ def demo(
         ]
         write_page(documents, output, title="caplens demo")
     by_language, compared = languages_table(scores), systems_table(contest)
-    compared.notes = []
+    compared.title, compared.notes = "The same photos with their own captions (good) and with those of others (bad)", []
     tables = [scores_table(scores), *([by_language] if by_language else []), compared]
     deliver(
         None, format or Format.table, lambda: {"report": str(output), **scores.to_dict()}, tables, lambda: samples_table(scores)

@@ -37,8 +37,4 @@ def everywhere(command: Callable[..., dict[str, Any] | None]) -> Callable[..., N
         if as_json and done is not None:
             print_json(done)
 
-    parameters = [*own.values(), *added.values()]
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return options.in_place_of(command, run, [*own.values(), *added.values()])

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from caplens.backbones.mini import DEFAULT
+from caplens.cli import options
 from caplens.cli.output import warn
 from caplens.data.languages import base_language
 from caplens.embed import Engine, open_engine
@@ -113,11 +114,7 @@ def with_models(command: Callable[..., None]) -> Callable[..., None]:
         chosen = {name: given.pop(name) for name in added}
         command(**given, models=_models(**chosen))
 
-    parameters = [*mine, *added.values()]
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return options.in_place_of(command, run, [*mine, *added.values()])
 
 
 def _prompt(given: list[str] | None) -> Prompt | None:

@@ -1,7 +1,9 @@
 """Options that several subcommands share."""
 
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,3 +41,13 @@ OF_EXAMPLE = ("clipscore", "refclipscore", "cider", "bleu4")
 def listed(given: list[str] | None, default: tuple[str, ...]) -> list[str]:
     """`-m cider -m bleu4,rouge-l` -> three names."""
     return [name.strip() for part in given for name in part.split(",") if name.strip()] if given else list(default)
+
+
+def in_place_of(
+    command: Callable[..., Any], run: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """`run` under the name and with the help of `command`; its options are `parameters`, of which typer asks the signature."""
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -62,7 +62,7 @@ def mini(
     device: Device = "auto",
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Train a model like caplens-mini from photos and captions in several languages: minutes on a GPU, days without.
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -112,9 +112,10 @@ def _leads() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _made(folder: Path) -> dict[str, Any]:
-    if _leads():
-        say(f"the model is in {folder}; use it with --model {folder}")
+def _made(folder: Path) -> dict[str, Any] | None:
+    if not _leads():
+        return None
+    say(f"the model is in {folder}; use it with --model {folder}")
     return {"model": str(folder)}
 
 
@@ -146,7 +147,7 @@ def mclipscore(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Tune a model on human ratings, with contrastive and Pearson losses (multilingual CLIPScore).
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -189,7 +190,7 @@ def pacs(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Tune a model with generated images and captions as further positives (PAC-S).
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -232,7 +233,7 @@ def teacher(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Teach a text tower new languages from translations, without images (PR-MCS, M-CLIP).
 
     The model is the folder OUT/model, to be used with --model OUT/model.
@@ -273,7 +274,7 @@ def prmcs(
     seed: options.Seed = 0,
     tensorboard: Tensorboard = False,
     quiet: options.Quiet = False,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Teach a model's text tower to notice perturbed captions (PR-MCS).
 
     The model is the folder OUT/model, to be used with --model OUT/model.

@@ -51,16 +51,16 @@ def find_cases(document: Document, given: Places) -> list[Case]:
     """The captions of a result with their scores; an error where the captions are not at hand or are others by now."""
     found = document.found
     if isinstance(found, Results):
-        return cases_of(found, list(_joined(SampleFile(_captions(document, given)), document, given)), document.lang)
+        return _cases_of(found, list(_joined(SampleFile(_captions(document, given)), document, given)), document.lang)
     if isinstance(found, Comparison):
         joined = {name: list(_joined(samples, document, given)) for name, samples in _systems(document, given).items()}
-        return cases_of_systems(found, joined)
+        return _cases_of_systems(found, joined)
     if isinstance(found, BenchResults):
-        return cases_of_bench(found, _judged(found, document, given))
+        return _cases_of_bench(found, _judged(found, document, given))
     return []
 
 
-def cases_of(results: Results, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
+def _cases_of(results: Results, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
     """`samples` are those that were scored, in the same order; `lang` is the language of those that name none."""
     scored = list(zip(results.ids, results.langs, results.systems, strict=True))
     if [(sample.id, sample.lang, sample.system) for sample in samples] != scored:
@@ -75,7 +75,7 @@ def cases_of(results: Results, samples: Sequence[Sample], lang: str = "en") -> l
     ]
 
 
-def cases_of_systems(comparison: Comparison, systems: Mapping[str, Sequence[Sample]]) -> list[Case]:
+def _cases_of_systems(comparison: Comparison, systems: Mapping[str, Sequence[Sample]]) -> list[Case]:
     made = []
     for name in comparison.systems:
         by_key = {sample.key: sample for sample in systems.get(name, ())}
@@ -90,7 +90,7 @@ def cases_of_systems(comparison: Comparison, systems: Mapping[str, Sequence[Samp
     return made
 
 
-def cases_of_bench(results: BenchResults, samples: Sequence[Sample]) -> list[Case]:
+def _cases_of_bench(results: BenchResults, samples: Sequence[Sample]) -> list[Case]:
     by_id = {sample.id: sample for sample in samples}
     if not by_id.keys() >= set(results.ids):
         raise InputError("the benchmark's files are not those that were used; name their folder with --data.")

@@ -39,11 +39,7 @@ _ENOUGH = 20
 _COUNTED = {"words": " (of characters, where a script has no spaces and no segmenter is installed)"}
 _OF_PEOPLE = ("tau-b", "spearman", "pearson")
 _NOTICED = (
-    (
-        "change in percent",
-        "drop",
-        "Of the mean score, as PR-MCS reports it: the lower, the more is noticed.",
-    ),
+    ("drop in percent", "drop", "Of the mean score, as PR-MCS reports it: the lower, the more is noticed."),
     ("noticed, of 100", "accuracy", "How often a caption scores higher than its perturbed form; 50 is chance."),
 )
 
