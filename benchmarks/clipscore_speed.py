@@ -18,9 +18,9 @@ import photos
 from PIL import Image
 
 import caplens
-from caplens.bench.flickr8k_expert import Flickr8kExpert
+from caplens.benchmarks.datasets.flickr8k_expert import Flickr8kExpert
 from caplens.data import Sample
-from caplens.data.reading import with_images
+from caplens.data.image_folder import with_images
 from caplens.embed import open_engine
 
 PROMPT = "A photo depicts "

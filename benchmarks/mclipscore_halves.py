@@ -1,6 +1,6 @@
 """What tuning on ratings gives: `python benchmarks/mclipscore_halves.py --data FLICKR8K --images DIR --train CAPTIONS --out DIR`.
 
-The photos of Flickr8k-CF or Flickr8k-Expert are halved by chance, three times. A model is tuned on the ratings of one half, in
+The photos of Flickr8k-CF or Flickr8k-Expert are halved by rng, three times. A model is tuned on the ratings of one half, in
 English, Japanese and Turkish, and on captions of training photos; agreement with people is measured on the other half, on both
 sets, before and after.
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.bench import get_benchmark
+from caplens.benchmarks import get_benchmark
 from caplens.data import Sample, SampleFile, with_images
 from caplens.embed import Text, open_engine
 from caplens.stats import get_coefficient
-from caplens.train.mclipscore import CHOICES, train_mclipscore
-from caplens.train.recipe import read_config
-from caplens.train.tuning import Job
+from caplens.training.recipes.mclipscore import CHOICES, train_mclipscore
+from caplens.training.recipes.recipe import read_config
+from caplens.training.recipes.tuning import Job
 
 SETS = {"flickr8k-cf": "tau-b", "flickr8k-expert": "tau-c"}
 LANGUAGES = ("en", "ja", "tr")

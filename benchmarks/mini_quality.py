@@ -8,15 +8,16 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from caplens.training.held_out import Encode, rate, recalls
+from caplens.api.judging import agreement
 from numpy.typing import NDArray
 
 from caplens.backbones import Backbone, load_backbone
-from caplens.bench import get_benchmark
+from caplens.benchmarks import get_benchmark
 from caplens.data import Sample, with_images
 from caplens.embed import Engine, Text
 from caplens.stats import get_coefficient
-from caplens.train.collection import Group, read_groups
-from caplens.train.held_out import Encode, agreement, rate, recalls
+from caplens.training.mini.collection import Group, read_groups
 
 Vectors = NDArray[np.float32]
 
@@ -55,9 +56,9 @@ def against_training(backbone: Backbone, run: Path, data: Path, images: Path) ->
     from safetensors.torch import load_file
     from torch.nn import functional as F
 
-    from caplens.train.captions import encode_rows, padded
-    from caplens.train.export import load_model
-    from caplens.train.networks import ImageTower
+    from caplens.training.mini.captions import encode_rows, padded
+    from caplens.training.mini.export import load_model
+    from caplens.training.mini.networks import ImageTower
 
     folder = Path(backbone._folder)  # type: ignore[attr-defined]
     image, text, subwords = load_model(folder)

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from caplens.backbones import load_backbone
-from caplens.bench.files import read_fields
+from caplens.data.records import read_fields
 from caplens.embed import Engine, Text
-from caplens.embed.pictures import decode, read
+from caplens.embed.images import decode, read
 
 START = """
 import caplens

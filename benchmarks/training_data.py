@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
-from caplens.bench.files import find_file, read_fields
-from caplens.train.collection import read_groups
+from caplens.data.records import find_file, read_fields
+from caplens.training.mini.collection import read_groups
 
 LEFT_OUT = ("bo", "mn", "ug")
 """Short machine translations."""
@@ -37,16 +37,16 @@ def sentences(data: Path, lang: str) -> dict[tuple[str, str], str]:
     return {(photo, number): text for _, (photo, number, text) in read_fields(path, 3, tabs_in_last=True)}
 
 
-def view(photo: Image.Image, chance: np.random.Generator) -> Image.Image:
-    """A part of the photo, mirrored by chance, in other colours."""
-    share = chance.uniform(0.3, 0.6) ** 0.5
+def view(photo: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """A part of the photo, mirrored by rng, in other colours."""
+    share = rng.uniform(0.3, 0.6) ** 0.5
     width, height = (round(side * share) for side in photo.size)
-    left, top = (int(chance.integers(0, whole - part + 1)) for whole, part in zip(photo.size, (width, height), strict=True))
+    left, top = (int(rng.integers(0, whole - part + 1)) for whole, part in zip(photo.size, (width, height), strict=True))
     seen = photo.crop((left, top, left + width, top + height)).resize((224, 224))
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         seen = ImageOps.mirror(seen)
     for change in (ImageEnhance.Brightness, ImageEnhance.Color, ImageEnhance.Contrast):
-        seen = change(seen).enhance(chance.uniform(0.5, 1.5))
+        seen = change(seen).enhance(rng.uniform(0.5, 1.5))
     return seen
 
 
@@ -85,12 +85,12 @@ def main() -> None:
             if key in english and key[0] not in held_out
         ),
     )
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     tuples = []
     for photo, group in zip(photos, groups, strict=True):
         said = [caption for lang, caption in group.captions if lang == "en"]
         with Image.open(chosen.images / photo) as opened:
-            view(opened.convert("RGB"), chance).save(chosen.out / "views" / f"{Path(photo).stem}.jpg", quality=90)
+            view(opened.convert("RGB"), rng).save(chosen.out / "views" / f"{Path(photo).stem}.jpg", quality=90)
         made = {"image": photo, "lang": "en", "made_image": f"views/{Path(photo).stem}.jpg"}
         tuples += [{**made, "caption": one, "made_caption": other} for one, other in zip(said, [*said[1:], said[0]], strict=True)]
     write(chosen.out / "tuples.jsonl", tuples)

@@ -13,10 +13,10 @@ def require(module: str, feature: str, extra: str) -> Any:
     try:
         return import_module(module)
     except Exception as error:
-        # Libraries of compiled code that do not fit each other fail to load with errors of many types.
+        # Compiled libraries whose versions do not match fail to load with errors of many types.
         if isinstance(error, ImportError) and find_spec(package) is None:
             raise MissingExtraError(feature, package, f"pip install 'caplens[{extra}]'") from None
         raise CaplensError(
-            f"{feature} needs {package}, which is installed but does not load ({reason(error)}). Its version, or that of a"
-            " library that it uses, does not fit the others: install them together anew."
+            f"{feature} needs {package}, which is installed but does not load ({reason(error)}). Its version does not match"
+            " those of the libraries that it uses: reinstall them together."
         ) from None

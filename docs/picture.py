@@ -9,7 +9,7 @@ import rich.console
 
 import caplens
 from caplens.cli.output import rich_table
-from caplens.report.views import bench_table
+from caplens.results.views import bench_table
 
 results = caplens.bench("flickr8k-expert", sys.argv[1], ["bleu1", "bleu4", "rouge-l", "cider", "length"])
 console = rich.console.Console(record=True, width=84, file=io.StringIO())

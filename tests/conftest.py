@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from caplens.text.corpus import Entries, EntriesBuilder
+from caplens.text.corpus import CorpusBuilder, TokenizedCorpus
 from caplens.text.tokenizer import Tokenizer
 
 
@@ -130,10 +130,10 @@ class SpaceTokenizer(Tokenizer):
 
 @pytest.fixture(scope="session")
 def entries_of():
-    """Entries from token strings: `entries_of(candidates, references)`."""
+    """TokenizedCorpus from token strings: `entries_of(candidates, references)`."""
 
-    def build(candidates: list[str], references: list[list[str]]) -> Entries:
-        builder = EntriesBuilder(SpaceTokenizer())
+    def build(candidates: list[str], references: list[list[str]]) -> TokenizedCorpus:
+        builder = CorpusBuilder(SpaceTokenizer())
         builder.add(candidates, references)
         return builder.build()
 

@@ -8,15 +8,16 @@ but for METEOR.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from caplens.arrays import Floats
 from caplens.errors import InputError
 from caplens.metrics import get_metric
 from caplens.metrics.java import JavaMetric
 from caplens.metrics.lexical import LexicalMetric
-from caplens.stats.arrays import Floats
-from caplens.text.corpus import EntriesBuilder
+from caplens.progress import logger
+from caplens.text.corpus import CorpusBuilder
 from caplens.text.tokenizer import get_tokenizer
 
-Texts = Mapping[Any, Sequence[str]]
+ImageTexts = Mapping[Any, Sequence[str]]
 
 
 class PTBTokenizer:
@@ -32,7 +33,7 @@ class PTBTokenizer:
         }
 
 
-def _checked(gts: Texts, res: Texts) -> tuple[list[str], list[list[str]]]:
+def _checked(gts: ImageTexts, res: ImageTexts) -> tuple[list[str], list[list[str]]]:
     """Captions and references, in the order of `gts`."""
     if gts.keys() != res.keys():
         odd = next(iter(gts.keys() ^ res.keys()))
@@ -48,16 +49,16 @@ def _checked(gts: Texts, res: Texts) -> tuple[list[str], list[list[str]]]:
     return [res[image][0] for image in gts], [list(gts[image]) for image in gts]
 
 
-def _scored(name: str, gts: Texts, res: Texts) -> tuple[float, Floats]:
+def _scored(name: str, gts: ImageTexts, res: ImageTexts) -> tuple[float, Floats]:
     """Unlike in 'caplens score', a caption or reference without a word counts, and scores what the original gives it."""
     captions, references = _checked(gts, res)
-    metric = get_metric(name, "space", "en")
+    metric = get_metric(name, tokenizer="space", lang="en")
     if isinstance(metric, JavaMetric):
         return metric.score_texts(captions, references)
     assert isinstance(metric, LexicalMetric)
-    builder = EntriesBuilder(get_tokenizer("space"))
+    builder = CorpusBuilder(get_tokenizer("space"))
     builder.add(captions, references)
-    values, statistics = metric.score_entries(builder.build())
+    values, statistics = metric.score_corpus(builder.build())
     return float(metric.pool(statistics.sum(axis=0))), values
 
 
@@ -65,7 +66,7 @@ class _Scorer:
     _name: str
     _method: str
 
-    def compute_score(self, gts: Texts, res: Texts) -> tuple[float, Floats]:
+    def compute_score(self, gts: ImageTexts, res: ImageTexts) -> tuple[float, Floats]:
         """The score of the corpus, and of each caption."""
         return _scored(self._name, gts, res)
 
@@ -101,7 +102,7 @@ class Bleu:
             raise InputError(f"BLEU goes up to 4 words in a row, not {n}.")
         self._n = n
 
-    def compute_score(self, gts: Texts, res: Texts, verbose: int = 0) -> tuple[list[float], list[list[float]]]:
+    def compute_score(self, gts: ImageTexts, res: ImageTexts, verbose: int = 0) -> tuple[list[float], list[list[float]]]:
         """For each length the score of the corpus, and of each caption; `verbose` is taken for the original's sake."""
         found = [_scored(f"bleu{length}", gts, res) for length in range(1, self._n + 1)]
         return [corpus for corpus, _ in found], [values.tolist() for _, values in found]
@@ -123,7 +124,7 @@ class COCOEvalCap:
         self.imgToEval: dict[Any, dict[str, Any]] = {}
 
     def evaluate(self) -> None:
-        """Fill `eval` with the scores, `imgToEval` with those of each image, and print the former."""
+        """Fill `eval` with the scores, `imgToEval` with those of each image, and log the former."""
         tokenizer, images = PTBTokenizer(), self.params["image_id"]
         lacking = next((image for image in images if not self.cocoRes.imgToAnns.get(image)), None)
         if lacking is not None:
@@ -138,7 +139,7 @@ class COCOEvalCap:
         for name, scorer in (("ROUGE_L", Rouge()), ("CIDEr", Cider())):
             self._keep(name, *scorer.compute_score(gts, res))
         for name, score in self.eval.items():
-            print(f"{name}: {score:.3f}")
+            logger.info(f"{name}: {score:.3f}")
 
     def _keep(self, name: str, score: float, scores: Sequence[float] | Floats) -> None:
         self.eval[name] = score

@@ -1,23 +1,24 @@
-"""`compute(predictions=…, references=…)`, as modules of Hugging Face's evaluate have it. Needs no evaluate."""
+"""`compute(predictions=…, references=…)`, as modules of Hugging Face's evaluate have it. Does not need evaluate."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
-from caplens.adapters.gathered import Gathered, References
+from caplens.adapters.caption_buffer import BufferOptions, CaptionBuffer, Images, Languages, TextReferences
+from caplens.data.media import ImageArray, ImageSource
 from caplens.metrics import METRICS, Metric
 
 
-def load(metrics: str | Sequence[str | Metric], **options: Any) -> "CaptionModule":
-    """A metric by its name, as `evaluate.load` gives one; `options` are those of `caplens.score`."""
+def load(metrics: str | Sequence[str | Metric], **options: Unpack[BufferOptions]) -> "CaptionModule":
+    """A metric by its name, as `evaluate.load` returns one; `options` are those of `caplens.score`."""
     return CaptionModule(metrics, **options)
 
 
 class CaptionModule:
-    """Scores captions given at once, or added bit by bit."""
+    """Scores captions passed at once, or added bit by bit."""
 
-    def __init__(self, metrics: str | Sequence[str | Metric], **options: Any) -> None:
-        self._gathered = Gathered(metrics, **{"resamples": 1000, **options})
-        names = [one if isinstance(one, str) else one.name for one in self._gathered.metrics]
+    def __init__(self, metrics: str | Sequence[str | Metric], **options: Unpack[BufferOptions]) -> None:
+        self._buffer = CaptionBuffer(metrics, options, resamples=1000)
+        names = [metric if isinstance(metric, str) else metric.name for metric in self._buffer.metrics]
         self.name = ", ".join(names)
         self.description = "; ".join(METRICS[name].summary for name in names if name in METRICS)
 
@@ -26,42 +27,43 @@ class CaptionModule:
         *,
         prediction: str,
         reference: str | Sequence[str] | None = None,
-        image: Any = None,
+        image: ImageSource | ImageArray | None = None,
         lang: str | None = None,
     ) -> None:
-        """One caption."""
-        self._gathered.add([prediction], None if reference is None else [reference], None if image is None else [image], lang)
+        """Take in one caption."""
+        self._buffer.add([prediction], None if reference is None else [reference], None if image is None else [image], lang)
 
     def add_batch(
         self,
         *,
         predictions: Sequence[str],
-        references: References | None = None,
-        images: Sequence[Any] | None = None,
-        lang: str | Sequence[str] | None = None,
+        references: TextReferences | None = None,
+        images: Images | None = None,
+        lang: Languages = None,
     ) -> None:
-        self._gathered.add(predictions, references, images, lang)
+        """Take in several captions."""
+        self._buffer.add(predictions, references, images, lang)
 
     def compute(
         self,
         *,
         predictions: Sequence[str] | None = None,
-        references: References | None = None,
-        images: Sequence[Any] | None = None,
-        lang: str | Sequence[str] | None = None,
-    ) -> dict[str, Any]:
-        """Each metric's score, and under `intervals` and `signatures` how far it can be trusted and how it was made.
+        references: TextReferences | None = None,
+        images: Images | None = None,
+        lang: Languages = None,
+    ) -> dict[str, float | dict[str, tuple[float, float]] | dict[str, str]]:
+        """Each metric's score, its interval under `intervals` and its signature under `signatures`.
 
         What was added is scored too, and forgotten.
         """
         if predictions is not None:
-            self._gathered.add(predictions, references, images, lang)
+            self._buffer.add(predictions, references, images, lang)
         try:
-            results = self._gathered.score()
+            result = self._buffer.score()
         finally:
-            self._gathered.samples.clear()
+            self._buffer.samples.clear()
         return {
-            **{name: found.corpus for name, found in results.metrics.items()},
-            "intervals": results.intervals,
-            "signatures": {name: found.signature for name, found in results.metrics.items()},
+            **{name: scores.corpus for name, scores in result.metrics.items()},
+            "intervals": result.intervals,
+            "signatures": {name: scores.signature for name, scores in result.metrics.items()},
         }

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
+from caplens.arrays import Flags, Vectors
+from caplens.backbones.load_options import BackboneSpec
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.errors import InputError
-
-Vectors = NDArray[np.float32]
-Flags = NDArray[np.bool_]
 
 
 class Tokens(NamedTuple):
@@ -46,6 +45,8 @@ class Backbone(ABC):
     """What CLIPScore multiplies cosines with, where that is not the metric's own choice: it was made for CLIP's small ones."""
     tuned: str | None = None
     """The recipe of `caplens train` that made it what it is, if one did."""
+    spec: BackboneSpec | None = None
+    """How another process can open the same model; None for one that was made in Python."""
     prompted: bool = True
     """Whether the prompts of metrics, which were made for CLIP, suit it."""
 
@@ -73,11 +74,11 @@ class Backbone(ABC):
     @abstractmethod
     def encode_pixels(self, batch: Any) -> Vectors: ...
 
-    def strange_images(self, batch: Any) -> Flags:
+    def out_of_domain(self, batch: Any) -> Flags:
         """Which images of a batch are unlike those that the model was trained on, as far as it can tell."""
         return np.zeros(len(batch), dtype=bool)
 
-    def doubt(self, text: str, lang: str | None) -> str | None:
+    def coverage_warning(self, text: str, lang: str | None) -> str | None:
         """Why the model is no judge of a text in this language, if that is known."""
         return None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from caplens.backbones.hub import file_hash
 from caplens.backbones.names import ModelName
-from caplens.backbones.network import read_weights
+from caplens.backbones.torch_backbone import read_weights
 from caplens.errors import InputError
 
 Names = Callable[[dict[str, Any]], dict[str, Any]]

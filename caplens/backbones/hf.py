@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from caplens.arrays import Vectors
 from caplens.backbones import checkpoint
-from caplens.backbones.base import Tokens, Vectors
+from caplens.backbones.base import Tokens
 from caplens.backbones.hub import HF, find_model, fingerprint, model_files, read_json
+from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
-from caplens.backbones.network import Loaded, Setting, TorchBackbone
+from caplens.backbones.torch_backbone import LoadedModel, TorchBackbone
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.errors import InputError, reason
 from caplens.libraries import require
@@ -47,21 +49,21 @@ _LOWERED = ("Gemma", "Siglip2")
 
 
 class HuggingFace(TorchBackbone):
-    def __init__(self, name: ModelName, folder: Path, setting: Setting) -> None:
+    def __init__(self, name: ModelName, folder: Path, options: LoadOptions) -> None:
         self.folder = folder
         self.checkpoint = checkpoint.find(name)
-        files = model_files(self.folder, HF._replace(code=setting.trust_remote_code))
-        facts = ("hf", 1, setting.dtype, checkpoint.fact(self.checkpoint))
-        super().__init__(name.full, fingerprint(files, *facts), setting)
+        files = model_files(self.folder, HF._replace(code=options.trust_remote_code))
+        facts = ("hf", 1, options.dtype, checkpoint.fact(self.checkpoint))
+        super().__init__(name.full, fingerprint(files, *facts), options)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedModel:
         transformers = library(self.name)
         config = self._configuration(transformers)
         self._family = _FAMILIES.get(config.model_type, _Family())
-        network = _load_network(transformers, self.folder, config, self.setting)
+        network = _load_network(transformers, self.folder, config, self.options)
         if self.checkpoint is not None:
             checkpoint.apply(network, self.checkpoint, checkpoint.to_transformers)
-        tokenizer = load_tokenizer(self.folder, self.setting)
+        tokenizer = load_tokenizer(self.folder, self.options)
         self._lower = self._family.lower or (config.model_type == "siglip" and type(tokenizer).__name__.startswith(_LOWERED))
         place = self.folder / "preprocessor_config.json"
         transform = ImageTransform.from_transformers(_image_settings(self.folder), str(place))
@@ -70,18 +72,18 @@ class HuggingFace(TorchBackbone):
         limits = (getattr(text, "max_position_embeddings", None), self._family.most_tokens, tokenizer.model_max_length)
         longest = min(limit for limit in limits if limit)
         dim = getattr(config, "projection_dim", None) or getattr(text, "projection_size", None) or text.hidden_size
-        return Loaded(network, tokenizer, dim, longest, transform)
+        return LoadedModel(network, tokenizer, dim, longest, transform)
 
     def _configuration(self, transformers: Any) -> Any:
         kind = read_json(self.folder / "config.json").get("model_type")
-        if kind not in _FAMILIES and not self.setting.trust_remote_code:
+        if kind not in _FAMILIES and not self.options.trust_remote_code:
             raise InputError(
                 f"{self.name}: models of type {kind!r} are not known to caplens; it knows {', '.join(_FAMILIES)}. If its"
                 " class has get_image_features and get_text_features, and comes with the model, --trust-remote-code runs it."
             )
         try:
             return transformers.AutoConfig.from_pretrained(
-                self.folder, trust_remote_code=self.setting.trust_remote_code, local_files_only=True
+                self.folder, trust_remote_code=self.options.trust_remote_code, local_files_only=True
             )
         except Exception as error:
             # Configurations are checked by classes of their own, which raise what they like.
@@ -150,11 +152,11 @@ class NaFlex(HuggingFace):
         )
 
 
-def load(name: ModelName, setting: Setting) -> HuggingFace:
-    layout = HF._replace(code=setting.trust_remote_code)
-    folder = find_model(name.model, layout, name.options.get("revision"), offline=setting.offline)
+def load(name: ModelName, options: LoadOptions) -> HuggingFace:
+    layout = HF._replace(code=options.trust_remote_code)
+    folder = find_model(name.model, layout, name.options.get("revision"), offline=options.offline)
     kind = read_json(folder / "config.json").get("model_type")
-    return (NaFlex if kind == "siglip2" else HuggingFace)(name, folder, setting)
+    return (NaFlex if kind == "siglip2" else HuggingFace)(name, folder, options)
 
 
 def _check_size(config: Any, transform: ImageTransform, place: Path) -> None:
@@ -179,11 +181,11 @@ def library(model: str, extra: str = "hf") -> Any:
     return transformers
 
 
-def _load_network(transformers: Any, folder: Path, config: Any, setting: Setting) -> Any:
+def _load_network(transformers: Any, folder: Path, config: Any, options: LoadOptions) -> Any:
     """The network with all its weights; one that lacks some would score with random numbers."""
     try:
         network, report = transformers.AutoModel.from_pretrained(
-            folder, config=config, output_loading_info=True, local_files_only=True, trust_remote_code=setting.trust_remote_code
+            folder, config=config, output_loading_info=True, local_files_only=True, trust_remote_code=options.trust_remote_code
         )
     except Exception as error:
         # Damaged files, wrong shapes and unsafe pickles all raise something else.
@@ -195,11 +197,11 @@ def _load_network(transformers: Any, folder: Path, config: Any, setting: Setting
     return network.float()
 
 
-def load_tokenizer(folder: Path, setting: Setting) -> Any:
+def load_tokenizer(folder: Path, options: LoadOptions) -> Any:
     transformers = require("transformers", "Its tokenizer", "hf")
     try:
         return transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=setting.trust_remote_code
+            folder, local_files_only=True, trust_remote_code=options.trust_remote_code
         )
     except Exception as error:
         # Tokenizers of many libraries are behind this.

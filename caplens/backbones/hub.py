@@ -18,7 +18,7 @@ from caplens.data.cache import cache_folder
 from caplens.data.files import replacing
 from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
-from caplens.progress import note
+from caplens.progress import logger
 
 AnyPath = TypeVar("AnyPath", bound=PurePosixPath | Path)
 
@@ -99,12 +99,12 @@ def find_model(name: str, layout: Layout, revision: str | None = None, *, offlin
     cached = _snapshot(name, revision, None)
     lacking = None if cached is None else layout.missing(cached)
     if cached is not None and lacking is None:
-        note(f"{name}: from the cache")
+        logger.info(f"{name}: from the cache")
         return cached
     if offline or os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
         what = "it" if cached is None else f"{lacking}, which is part of it,"
         raise InputError(f"{name}: {what} is not on this machine, and nothing may be downloaded. {_by_hand(name)}")
-    note(f"{name}: downloading into the Hugging Face cache")
+    logger.info(f"{name}: downloading into the Hugging Face cache")
     found = _snapshot(name, revision, layout)
     lacking = "the model" if found is None else layout.missing(found)
     if found is None or lacking is not None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from caplens.arrays import Vectors
 from caplens.backbones import hub
-from caplens.backbones.base import Backbone, Tokens, Vectors
+from caplens.backbones.base import Backbone, Tokens
 from caplens.backbones.hf import library, load_tokenizer, read_texts
 from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
+from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
-from caplens.backbones.network import Loaded, Setting, TextTower, read_weights
+from caplens.backbones.torch_backbone import LoadedModel, PairedTextBackbone, read_weights
 from caplens.errors import InputError
 
 _IMAGE_TOWERS = {
@@ -26,13 +28,13 @@ _HEAD = 64
 _MOST_TOKENS = 512
 
 
-class MCLIP(TextTower):
-    def __init__(self, name: ModelName, folder: Path, image: Backbone, setting: Setting) -> None:
+class MCLIP(PairedTextBackbone):
+    def __init__(self, name: ModelName, folder: Path, image: Backbone, options: LoadOptions) -> None:
         self.folder = folder
-        made = fingerprint(model_files(folder, hub.MCLIP), "mclip", 1, setting.dtype, image.fingerprint)
-        super().__init__(name.full, made, image, setting)
+        made = fingerprint(model_files(folder, hub.MCLIP), "mclip", 1, options.dtype, image.fingerprint)
+        super().__init__(name.full, made, image, options)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedModel:
         transformers = library(self.name)
         weights = _weights(self.folder)
         linear, base = _part(weights, "LinearTransformation."), _part(weights, "transformer.")
@@ -44,7 +46,7 @@ class MCLIP(TextTower):
             {"transformer": self._transformer(transformers, base), "linear": self.torch.nn.Linear(width, dim)}
         )
         network["linear"].load_state_dict(linear)
-        return Loaded(network, load_tokenizer(self.folder, self.setting), dim, _MOST_TOKENS, None)
+        return LoadedModel(network, load_tokenizer(self.folder, self.options), dim, _MOST_TOKENS, None)
 
     def _transformer(self, transformers: Any, weights: dict[str, Any]) -> Any:
         """The base model with these weights. XLM-R's shape is read off them; another one's is looked up by its name. A student
@@ -58,7 +60,7 @@ class MCLIP(TextTower):
         elif "xlm-roberta" in base.lower():
             network = transformers.XLMRobertaModel(_xlm_roberta(transformers, weights), add_pooling_layer=False)
         else:
-            folder = find_model(base, hub.CONFIGURATION, offline=self.setting.offline)
+            folder = find_model(base, hub.CONFIGURATION, offline=self.options.offline)
             network = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder, local_files_only=True))
         missing, _ = network.load_state_dict(weights, strict=False)
         lacking = [key for key in missing if not key.endswith(("position_ids", "token_type_ids")) and "pooler" not in key]
@@ -83,10 +85,10 @@ class MCLIP(TextTower):
         return self.token_vectors(tokens, lambda: self.loaded.network["linear"](self._token_states(tokens)[0]))
 
 
-def load(name: ModelName, setting: Setting, other: Callable[[str], Backbone]) -> MCLIP:
+def load(name: ModelName, options: LoadOptions, other: Callable[[str], Backbone]) -> MCLIP:
     """`other` loads the image tower by its name."""
-    folder = find_model(name.model, hub.MCLIP, name.options.get("revision"), offline=setting.offline)
-    return MCLIP(name, folder, other(name.image_model(_IMAGE_TOWERS)), setting)
+    folder = find_model(name.model, hub.MCLIP, name.options.get("revision"), offline=options.offline)
+    return MCLIP(name, folder, other(name.image_model(_IMAGE_TOWERS)), options)
 
 
 def _weights(folder: Path) -> dict[str, Any]:

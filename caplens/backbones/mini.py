@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from PIL.Image import Image, Resampling
 
-from caplens.backbones.base import Backbone, Flags, Tokens, Vectors, normalized
+from caplens.arrays import Flags, Vectors
+from caplens.backbones.base import Backbone, Tokens, normalized
 from caplens.backbones.hub import Layout, find_model, fingerprint, read_json, recipe_of
+from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
-from caplens.backbones.network import Setting
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.data.languages import base_language, language_names
 from caplens.errors import InputError, reason
@@ -36,10 +37,10 @@ class MiniBackbone(Backbone):
 
     prompted = False
 
-    def __init__(self, name: str, folder: Path, setting: Setting) -> None:
-        if setting.dtype != "fp32":
+    def __init__(self, name: str, folder: Path, options: LoadOptions) -> None:
+        if options.dtype != "fp32":
             raise InputError(f"{name} runs in fp32 only; leave --dtype off.")
-        if setting.device not in ("auto", "cpu"):
+        if options.device not in ("auto", "cpu"):
             raise InputError(f"{name} runs on the processor only; leave --device off.")
         self.name, self._folder = name, folder
         self._settings = read_json(folder / SETTINGS)
@@ -119,14 +120,14 @@ class MiniBackbone(Backbone):
             filled[row, : len(numbers)] = numbers
         return filled
 
-    def strange_images(self, batch: Any) -> Flags:
+    def out_of_domain(self, batch: Any) -> Flags:
         flat, rough = flatness(batch)
         return np.asarray((flat > self._flattest) | (rough > self._roughest))
 
-    def doubt(self, text: str, lang: str | None) -> str | None:
+    def coverage_warning(self, text: str, lang: str | None) -> str | None:
         if lang is not None and base_language(lang) not in self.trained:
             return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
-        if self.subwords.strange_share(text) > _STRANGE:
+        if self.subwords.unknown_letter_share(text) > _STRANGE:
             return f"{self.name} was not trained on this script"
         return None
 
@@ -147,8 +148,8 @@ def mini_folder(name: str) -> Path:
     return Path(str(files("caplens.backbones").joinpath(DEFAULT))) if name == DEFAULT else Path(name)
 
 
-def load(name: ModelName, setting: Setting) -> Backbone:
+def load(name: ModelName, options: LoadOptions) -> Backbone:
     """The model inside the package, or that of a folder."""
     if name.full == DEFAULT:
-        return MiniBackbone(DEFAULT, mini_folder(DEFAULT), setting)
-    return MiniBackbone(name.full, find_model(name.model, LAYOUT, offline=True), setting)
+        return MiniBackbone(DEFAULT, mini_folder(DEFAULT), options)
+    return MiniBackbone(name.full, find_model(name.model, LAYOUT, offline=True), options)

@@ -28,7 +28,7 @@ class ModelName(NamedTuple):
         model, *pairs = _OPTION.split(rest)
         options = dict(zip(pairs[::2], pairs[1::2], strict=True))
         for option in options:
-            if option not in families[family]:
+            if option not in families[family] and "*" not in families[family]:
                 choice = ", ".join(families[family]) or "none"
                 raise InputError(f"{text!r}: models of {family}: have no option {option!r}; choose from: {choice}.")
         return cls(family, model, options, text)

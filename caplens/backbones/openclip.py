@@ -6,17 +6,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from caplens.arrays import Vectors
 from caplens.backbones import checkpoint
-from caplens.backbones.base import Tokens, Vectors
+from caplens.backbones.base import Tokens
 from caplens.backbones.hf import library, read_texts
 from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_model, fingerprint, model_files, read_json
+from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
-from caplens.backbones.network import Loaded, Setting, TorchBackbone
 from caplens.backbones.nllb import nllb_code
+from caplens.backbones.torch_backbone import LoadedModel, TorchBackbone
 from caplens.backbones.transform import ImageTransform
 from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
-from caplens.progress import note
+from caplens.progress import logger
 
 _HUB = "hf-hub:"
 _FOLDER = "local-dir:"
@@ -26,11 +28,11 @@ _ENDLESS = 1 << 30
 class OpenCLIP(TorchBackbone):
     """`model` and `pretrained` are what open_clip calls them; `files` is what they consist of."""
 
-    def __init__(self, name: ModelName, model: str, pretrained: str | None, files: list[Path], setting: Setting) -> None:
+    def __init__(self, name: ModelName, model: str, pretrained: str | None, files: list[Path], options: LoadOptions) -> None:
         self.checkpoint = checkpoint.find(name)
         self._model, self._pretrained = model, pretrained
-        facts = ("openclip", 1, setting.dtype, None if pretrained is None else model, checkpoint.fact(self.checkpoint))
-        super().__init__(name.full, fingerprint(files, *facts), setting)
+        facts = ("openclip", 1, options.dtype, None if pretrained is None else model, checkpoint.fact(self.checkpoint))
+        super().__init__(name.full, fingerprint(files, *facts), options)
         self.reads_language = "nllb" in str(self._configuration.get("text_cfg", {}).get("hf_model_name", "")).lower()
 
     @property
@@ -46,11 +48,11 @@ class OpenCLIP(TorchBackbone):
         images = _library(self.name).get_model_preprocess_cfg(self.loaded.network)
         return {"model_cfg": {**self._configuration, **gelu}, "preprocess_cfg": images}
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedModel:
         open_clip = _library(self.name)
         library(self.name, "openclip")
         try:
-            with _downloading(self.setting):
+            with _downloading(self.options):
                 network = open_clip.create_model(
                     self._model,
                     self._pretrained,
@@ -69,7 +71,7 @@ class OpenCLIP(TorchBackbone):
         transform = ImageTransform.from_open_clip(open_clip.get_model_preprocess_cfg(network))
         self._text = getattr(network, "text", network)
         self._trimmed = _is_causal(self._text)
-        return Loaded(network, tokenizer, _dim(network), tokenizer.context_length, transform)
+        return LoadedModel(network, tokenizer, _dim(network), tokenizer.context_length, transform)
 
     @cached_property
     def _configuration(self) -> dict[str, Any]:
@@ -101,7 +103,7 @@ class OpenCLIP(TorchBackbone):
         if not base:
             return {}
         inside = self.folder / base
-        found = inside if inside.is_dir() else find_model(base, CONFIGURATION, offline=self.setting.offline)
+        found = inside if inside.is_dir() else find_model(base, CONFIGURATION, offline=self.options.offline)
         return {"text_cfg": {**text, "hf_model_name": str(found), "hf_model_pretrained": False}}
 
     def _tokenizer(self, open_clip: Any) -> Any:
@@ -110,7 +112,7 @@ class OpenCLIP(TorchBackbone):
         named = text.get("hf_tokenizer_name")
         if self.folder is None or not named or VOCABULARY.missing(self.folder) is None:
             return open_clip.get_tokenizer(self._model)
-        found = find_model(named, VOCABULARY, offline=self.setting.offline)
+        found = find_model(named, VOCABULARY, offline=self.options.offline)
         length = text.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH)
         return open_clip.tokenizer.HFTokenizer(
             str(found), context_length=length, tokenizer_mode=text.get("tokenizer_mode"), **text.get("tokenizer_kwargs", {})
@@ -185,21 +187,21 @@ class OpenCLIP(TorchBackbone):
         )
 
 
-def load(name: ModelName, setting: Setting) -> OpenCLIP:
+def load(name: ModelName, options: LoadOptions) -> OpenCLIP:
     model = name.model
     if model.startswith(_HUB) or Path(model).expanduser().is_dir():
-        folder = find_model(model.removeprefix(_HUB), OPEN_CLIP, name.options.get("revision"), offline=setting.offline)
-        return OpenCLIP(name, f"{_FOLDER}{folder}", None, model_files(folder, OPEN_CLIP), setting)
+        folder = find_model(model.removeprefix(_HUB), OPEN_CLIP, name.options.get("revision"), offline=options.offline)
+        return OpenCLIP(name, f"{_FOLDER}{folder}", None, model_files(folder, OPEN_CLIP), options)
     architecture, slash, pretrained = model.partition("/")
     if not slash:
         raise InputError(
             f"{name.full!r}: name the architecture and its weights, as in openclip:ViT-B-32/laion2b_s34b_b79k, or a model on the"
             " hub, as in openclip:hf-hub:laion/CLIP-ViT-B-32-xlm-roberta-base-laion5B-s13B-b90k."
         )
-    return OpenCLIP(name, architecture, *_weights(name.full, architecture, pretrained, setting), setting)
+    return OpenCLIP(name, architecture, *_weights(name.full, architecture, pretrained, options), options)
 
 
-def _weights(name: str, architecture: str, pretrained: str, setting: Setting) -> tuple[str, list[Path]]:
+def _weights(name: str, architecture: str, pretrained: str, options: LoadOptions) -> tuple[str, list[Path]]:
     """The tag or file of pretrained weights, and the file itself."""
     open_clip = _library(name)
     if architecture not in open_clip.list_models():
@@ -212,11 +214,11 @@ def _weights(name: str, architecture: str, pretrained: str, setting: Setting) ->
         raise InputError(f"{name}: {pretrained!r} is neither a file nor weights that open_clip knows for it ({choice}).")
     about = open_clip.get_pretrained_cfg(architecture, pretrained)
     elsewhere = f"Get the file elsewhere and name it in place of the tag: openclip:{architecture}/FILE"
-    if setting.offline and not about.get("hf_hub"):
+    if options.offline and not about.get("hf_hub"):
         raise InputError(f"{name}: these weights are not on the hub, and nothing may be downloaded. {elsewhere}")
-    note(f"{name}: looking for the weights in the cache" + ("" if setting.offline else ", downloading them if need be"))
+    logger.info(f"{name}: looking for the weights in the cache" + ("" if options.offline else ", downloading them if need be"))
     try:
-        with _downloading(setting):
+        with _downloading(options):
             return pretrained, [Path(open_clip.download_pretrained(about))]
     except Exception as error:
         # What a missing network raises depends on the versions of several libraries.
@@ -226,11 +228,11 @@ def _weights(name: str, architecture: str, pretrained: str, setting: Setting) ->
 
 
 @contextmanager
-def _downloading(setting: Setting) -> Iterator[None]:
+def _downloading(options: LoadOptions) -> Iterator[None]:
     """open_clip fetches files by itself; with `offline` the hub's client lets it have those that are cached, and no others."""
     constants = require("huggingface_hub.constants", "A model from the hub", "openclip")
     before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or setting.offline
+    constants.HF_HUB_OFFLINE = before or options.offline
     try:
         yield
     finally:

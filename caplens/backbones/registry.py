@@ -1,16 +1,19 @@
 """Models by name."""
 
-import re
+from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from caplens.backbones.base import Backbone
 from caplens.backbones.hub import folder_of, read_json, recipe_of
+from caplens.backbones.load_options import BackboneSpec, LoadOptions
 from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
-from caplens.backbones.network import DTYPES, Setting
 from caplens.backbones.presets import preset_of
 from caplens.errors import InputError
+from caplens.plugins import find_plugins, load_plugin
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "hf": ("revision", "weights"),
@@ -21,8 +24,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 """Family -> the options that its names may have; each family is the file of its name. (caplens-mini has no family.)"""
 TRAINED = "caplens.json"
 """In the folder of a model that caplens trained: which family's layout it has. (One like caplens-mini has none.)"""
-_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 _TWO_MODELS = ("mclip", "st")
+_ANY = ("*",)
+PLUGINS = "caplens.backbones"
+"""The entry points of other packages: family -> function `load(name: ModelName, options: LoadOptions) -> Backbone`."""
 
 
 def is_mini(name: str) -> bool:
@@ -39,7 +44,7 @@ def _parse(name: str) -> tuple[ModelName, str | None]:
     if is_mini(name):
         return ModelName("mini", name, {}, name), None
     if not _is_folder(name):
-        return ModelName.parse(name, FAMILIES), None
+        return ModelName.parse(name, families()), None
     place = Path(name).expanduser() / TRAINED
     about = read_json(place)
     family, image = str(about.get("family")), about.get("image")
@@ -50,34 +55,63 @@ def _parse(name: str) -> tuple[ModelName, str | None]:
     return ModelName(family, str(place.parent), options, name), recipe_of(about)
 
 
-def load_backbone(
-    name: str, *, device: str = "auto", dtype: str = "fp32", offline: bool = False, trust_remote_code: bool = False
-) -> Backbone:
-    """The model called `name`: its files are looked up now, its weights loaded when first used.
+class LoadKeywords(TypedDict, total=False):
+    """The fields of `LoadOptions`, as keywords."""
 
-    `caplens-mini` is inside the package; a folder that `caplens train` wrote is named by its path.
+    device: str
+    dtype: str
+    offline: bool
+    trust_remote_code: bool
 
-    `device` is auto, cpu, cuda, cuda:1, mps; `dtype` fp32, bf16 or fp16. With `offline` nothing is downloaded. Code that comes
-    with a model is run only with `trust_remote_code`.
+
+def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unpack[LoadKeywords]) -> Backbone:
+    """The model called `name`. Its files are looked up now, its weights loaded when first used.
+
+    Parameters
+    ----------
+    name
+        `caplens-mini`, the folder of a model that `caplens train` wrote, or `FAMILY:NAME`, as in
+        `hf:openai/clip-vit-base-patch32`.
+    options
+        How it is loaded and run.
+    **keywords
+        Single fields of `LoadOptions`: device, dtype, offline, trust_remote_code.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or its files are incomplete.
+
+    Examples
+    --------
+    >>> load_backbone("caplens-mini").encode_texts(["a dog"]).shape
+    (1, 256)
     """
+    options = replace(options or LoadOptions(), **keywords)
     parsed, tuned = _parse(name)
-    if not _DEVICE.fullmatch(device):
-        raise InputError(f"unknown device {device!r}; choose from: auto, cpu, cuda, cuda:1 and so on, mps.")
-    if dtype not in DTYPES:
-        raise InputError(f"unknown number format {dtype!r}; choose from: {', '.join(DTYPES)}.")
-    setting = Setting(device, dtype, offline, trust_remote_code)
-    load = import_module(f"caplens.backbones.{parsed.family}").load
+    load = family_loader(parsed.family)
     backbone: Backbone
     if parsed.family in _TWO_MODELS:
-        backbone = load(
-            parsed,
-            setting,
-            lambda other: load_backbone(other, device=device, dtype=dtype, offline=offline, trust_remote_code=trust_remote_code),
-        )
+        backbone = load(parsed, options, lambda other: load_backbone(other, options))
     else:
-        backbone = load(parsed, setting)
+        backbone = load(parsed, options)
+    backbone.spec = BackboneSpec(name, options)
     backbone.tuned = backbone.tuned or tuned
     preset = preset_of(name)
     if preset is not None:
         backbone.licence, backbone.languages = preset.licence, preset.languages
     return backbone
+
+
+def family_loader(family: str) -> Callable[..., Backbone]:
+    """The function that loads a model of a family: `load(name, options)`."""
+    if family in FAMILIES or family == "mini":
+        loader: Callable[..., Backbone] = import_module(f"caplens.backbones.{family}").load
+        return loader
+    plugin: Callable[..., Backbone] = load_plugin(PLUGINS, family)
+    return plugin
+
+
+def families() -> dict[str, tuple[str, ...]]:
+    """Every family that there is, with the options that its names may have; those of other packages may have any."""
+    return {**dict.fromkeys(find_plugins(PLUGINS), _ANY), **FAMILIES}

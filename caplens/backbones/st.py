@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from caplens.backbones.base import Backbone, Tokens, Vectors
+from caplens.arrays import Vectors
+from caplens.backbones.base import Backbone, Tokens
 from caplens.backbones.hf import HuggingFace, library, read_texts
 from caplens.backbones.hub import ST, Layout, find_model, fingerprint, model_files
+from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
-from caplens.backbones.network import Loaded, Setting, TextTower
+from caplens.backbones.torch_backbone import LoadedModel, PairedTextBackbone
 from caplens.errors import InputError, reason
 from caplens.libraries import require
 
@@ -17,18 +19,18 @@ _TWINS = {"clip-vit-b-32-multilingual-v1": "st:sentence-transformers/clip-ViT-B-
 """The image model of each text model, by the end of its name."""
 
 
-class SentenceTransformer(TextTower):
-    def __init__(self, name: ModelName, folder: Path, image: Backbone, setting: Setting) -> None:
+class SentenceTransformer(PairedTextBackbone):
+    def __init__(self, name: ModelName, folder: Path, image: Backbone, options: LoadOptions) -> None:
         self.folder = folder
-        made = fingerprint(model_files(folder, _layout(setting)), "st", 1, setting.dtype, image.fingerprint)
-        super().__init__(name.full, made, image, setting)
+        made = fingerprint(model_files(folder, _layout(options)), "st", 1, options.dtype, image.fingerprint)
+        super().__init__(name.full, made, image, options)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedModel:
         library(self.name, "st")
         sentence_transformers = require("sentence_transformers", f"The model {self.name}", "st")
         try:
             network = sentence_transformers.SentenceTransformer(
-                str(self.folder), device="cpu", local_files_only=True, trust_remote_code=self.setting.trust_remote_code
+                str(self.folder), device="cpu", local_files_only=True, trust_remote_code=self.options.trust_remote_code
             )
         except Exception as error:
             # Each of its modules loads in its own way.
@@ -37,7 +39,7 @@ class SentenceTransformer(TextTower):
         renamed = getattr(network, "get_embedding_dimension", None)
         dim = int((renamed or network.get_sentence_embedding_dimension)())
         self.check_dimensions(dim)
-        return Loaded(network, network.tokenizer, dim, int(network.max_seq_length), None)
+        return LoadedModel(network, network.tokenizer, dim, int(network.max_seq_length), None)
 
     def read(self, texts: Sequence[str]) -> list[Tokens]:
         return read_texts(self.loaded.tokenizer, [text.strip() for text in texts], self.max_tokens)
@@ -62,17 +64,17 @@ class SentenceTransformer(TextTower):
         return self.token_vectors(tokens, states)
 
 
-def load(name: ModelName, setting: Setting, other: Callable[[str], Backbone]) -> Backbone:
+def load(name: ModelName, options: LoadOptions, other: Callable[[str], Backbone]) -> Backbone:
     """`other` loads the image twin by its name."""
-    folder = find_model(name.model, _layout(setting), name.options.get("revision"), offline=setting.offline)
+    folder = find_model(name.model, _layout(options), name.options.get("revision"), offline=options.offline)
     first = _modules(folder)[0]
     if str(first.get("type", "")).rpartition(".")[2] == "CLIPModel":
-        return HuggingFace(name, folder / str(first.get("path", "")), setting)
-    return SentenceTransformer(name, folder, other(name.image_model(_TWINS)), setting)
+        return HuggingFace(name, folder / str(first.get("path", "")), options)
+    return SentenceTransformer(name, folder, other(name.image_model(_TWINS)), options)
 
 
-def _layout(setting: Setting) -> Layout:
-    return ST._replace(code=setting.trust_remote_code)
+def _layout(options: LoadOptions) -> Layout:
+    return ST._replace(code=options.trust_remote_code)
 
 
 def _modules(folder: Path) -> list[dict[str, Any]]:

@@ -5,44 +5,42 @@ from typing import Annotated, Any
 
 import typer
 
-from caplens.cli import options
-from caplens.cli.bar import progress_bar
-from caplens.cli.output import say
+from caplens.cli.command import command
+from caplens.cli.options import References
+from caplens.cli.output import info
 from caplens.data import SampleFile, read_references, write_samples
 from caplens.data.files import ensure_apart, ensure_writable
 from caplens.data.writing import FORMATS
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 caplens convert results.json captions.jsonl --references captions_val2014.json
-
 caplens convert captions.jsonl results.json --to coco --references-output annotations.json
-
 caplens convert captions.csv captions.parquet
 """
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="Any file of captions; the format is told by what it holds.")],
+    source: Annotated[Path, typer.Argument(help="Any file of captions; the format is detected from content.")],
     target: Annotated[Path, typer.Argument(help="The file to write.")],
     to: Annotated[str | None, typer.Option(help=f"{', '.join(FORMATS)}. \\[default: by the target's suffix]")] = None,
-    references: options.References = None,
+    references: References = None,
     references_output: Annotated[Path | None, typer.Option(help="Where coco and dictionary put the references.")] = None,
-    lossy: Annotated[bool, typer.Option("--lossy", help="Let go of what the format cannot hold.")] = False,
-    quiet: options.Quiet = False,
+    lossy: Annotated[bool, typer.Option("--lossy", help="Leave out what the format cannot hold.")] = False,
 ) -> dict[str, Any]:
     """Convert captions between formats without loss.
 
-    What a format cannot hold is an error unless --lossy allows it.
+    What a format cannot hold is an error unless --lossy allows leaving it out.
     """
     for output in (target, references_output):
         if output is not None:
             ensure_writable(output)
             ensure_apart(output, source, references)
-    with progress_bar(quiet):
-        samples = SampleFile(source, caption_required=False)
-        joined = samples if references is None else read_references(references).joined(samples)
-        count = write_samples(joined, target, to, references_output, lossy=lossy)
-    say(f"{count:,} samples written to {target}")
+    samples = SampleFile(source, caption_required=False)
+    joined = samples if references is None else read_references(references).joined(samples)
+    count = write_samples(joined, target, to, references_output, lossy=lossy)
+    info(f"{count:,} samples written to {target}")
     return {"written": str(target), "samples": count}
+
+
+def register(app: typer.Typer) -> None:
+    command(app, examples=EXAMPLES)(convert)

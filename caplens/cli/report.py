@@ -5,24 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from caplens.cli import options
-from caplens.cli.bar import progress_bar
-from caplens.cli.output import say
+from caplens.cli.command import command
+from caplens.cli.output import info
 from caplens.data.files import ensure_apart, ensure_writable
 from caplens.errors import InputError
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 caplens score captions.jsonl --images photos -o scores.json
-
 caplens report scores.json -o report.html
-
 caplens report scores.json robustness.json runs/tuned/log.jsonl -o report.html --title "Captions of March"
-
 caplens report bench.json --data flickr8k --images photos -o report.html
 """
-
 _SUFFIXES = (".html", ".htm")
 
 
@@ -30,11 +23,11 @@ def report(
     results: Annotated[
         list[Path],
         typer.Argument(
-            help="JSON of score, compare, bench, crossmodal or robustness (-o FILE.json), and log.jsonl of training runs."
+            help="JSON of score, compare, bench, agreement, crossmodal or robustness (-o FILE.json), and log.jsonl of training runs."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
-    title: Annotated[str, typer.Option(help="What the page is called.")] = "caplens report",
+    title: Annotated[str, typer.Option(help="The title of the page.")] = "caplens report",
     captions: Annotated[
         list[Path] | None,
         typer.Option(help="The captions, if they are not where the results say; once for each system, if there are several."),
@@ -42,28 +35,29 @@ def report(
     references: Annotated[Path | None, typer.Option("--references", "-r", help="The references, likewise.")] = None,
     images: Annotated[Path | None, typer.Option(help="The folder of the images, likewise.")] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of a benchmark's files, likewise.")] = None,
-    quiet: options.Quiet = False,
 ) -> dict[str, Any]:
     """Make one HTML file of results: tables, plots, and a gallery of the captions that matter.
 
-    The file needs nothing else, and can be opened offline, mailed and printed. Captions and images are read again from where
-    the results say that they were, to be shown; without them there is no gallery.
+    The file needs nothing else, and can be opened offline, mailed and printed. Captions and images are read again from the files
+    that the results name, to be shown; without them there is no gallery.
     """
-    choose_page(output, *results, *(captions or []), references)
-    from caplens.report.cases import Places
-    from caplens.report.documents import read_documents
+    check_page(output, *results, *(captions or []), references)
+    from caplens.report.documents import InputPaths, read_documents
     from caplens.report.page import write_page
 
-    with progress_bar(quiet):
-        documents = [document for path in results for document in read_documents(path)]
-        write_page(documents, output, Places(captions or [], references, images, data), title)
-    say(f"written to {output}")
+    documents = [document for path in results for document in read_documents(path)]
+    write_page(documents, output, InputPaths(captions or [], references, images, data), title)
+    info(f"written to {output}")
     return {"report": str(output), "results": len(documents)}
 
 
-def choose_page(output: Path, *inputs: Path | None) -> None:
-    """Complains before any work if the page cannot be written."""
+def check_page(output: Path, *inputs: Path | None) -> None:
+    """Fail before any work if the page cannot be written."""
     if output.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"{output}: a report is an HTML file; call it something.html.")
+        raise InputError(f"{output}: a report is an HTML file; name it something.html.")
     ensure_apart(output, *inputs)
     ensure_writable(output)
+
+
+def register(app: typer.Typer) -> None:
+    command(app, examples=EXAMPLES)(report)

@@ -6,19 +6,14 @@ from typing import Annotated
 
 import typer
 
-from caplens.cli import options
-from caplens.cli.bar import progress_bar
-from caplens.cli.everywhere import everywhere
-from caplens.cli.output import Format, choose_format, deliver
+from caplens.cli.command import command
+from caplens.cli.options import FormatOptions, OutputOptions
+from caplens.cli.output import write_tables
 from caplens.embed import Store, default_store
-from caplens.embed.store import ShelfInfo
+from caplens.embed.store import ModelVectorsInfo
 from caplens.errors import InputError
-from caplens.report import Table
-from caplens.report.tables import Cell
+from caplens.results.table import Cell, Table
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Show, check or prune the vectors that are kept between runs."
-)
 _DAY = 86_400
 _GB = 1e9
 _SHORT = 8
@@ -33,11 +28,9 @@ def _store(folder: Path | None) -> Store:
     return default_store() if folder is None else Store(folder)
 
 
-@app.command(epilog="[bold]Example[/bold]\n\ncaplens store info")
-@everywhere
-def info(store: Folder = None, output: options.Output = None, format: options.OutputFormat = None) -> None:
+def show(output: OutputOptions, store: Folder = None) -> None:
     """Show what is kept: for each model how many vectors, how large, and when they were last used."""
-    form = choose_format(output, format)
+    form = output.checked()
     kept = _store(store)
     models = kept.models()
     rows: list[list[Cell]] = [
@@ -51,17 +44,12 @@ def info(store: Folder = None, output: options.Output = None, format: options.Ou
         for about in models
     ]
     table = Table(["model", "fingerprint", "vectors", "MB", "last used"], rows, notes=[f"In {kept.folder}"], digits=1)
-    deliver(
-        output,
-        form,
-        lambda: {"store": str(kept.folder), "models": [about._asdict() | {"path": str(about.path)} for about in models]},
-        [table],
-    )
+    document = {"store": str(kept.folder), "models": [about._asdict() | {"path": str(about.path)} for about in models]}
+    write_tables([table], output.output, form, lambda: document)
 
 
-@app.command(epilog="[bold]Examples[/bold]\n\ncaplens store prune --older-than 30\n\ncaplens store prune --max-size 5 --dry-run")
-@everywhere
 def prune(
+    shown: FormatOptions,
     store: Folder = None,
     model: Annotated[
         str | None, typer.Option(help="Remove the vectors of this model: its name or the start of its fingerprint.")
@@ -69,12 +57,11 @@ def prune(
     older_than: Annotated[float | None, typer.Option(min=0, help="Remove those of models not used for this many days.")] = None,
     max_size: Annotated[float | None, typer.Option(min=0, help="Keep at most this many GB, last used models first.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove all.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
-    format: options.OutputFormat = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only info what would be removed.")] = False,
 ) -> None:
     """Remove vectors that are no longer wanted; they are made again when needed."""
     if model is None and older_than is None and max_size is None and not everything:
-        raise InputError("say what to remove: --model, --older-than, --max-size or --all.")
+        raise InputError("info what to remove: --model, --older-than, --max-size or --all.")
     if model is not None and len(model) < _SHORT:
         raise InputError(f"give a model's name, or at least {_SHORT} characters of its fingerprint; --all removes all.")
     kept = _store(store)
@@ -92,29 +79,38 @@ def prune(
     rows: list[list[Cell]] = [[_name(about), about.vectors, about.bytes / 1e6] for about in removed]
     notes = ["nothing to remove" if not removed else "these would be removed" if dry_run else "these were removed"]
     done = {"removed": [about._asdict() | {"path": str(about.path)} for about in removed], "dry_run": dry_run}
-    deliver(None, format or Format.table, lambda: done, [Table(["model", "vectors", "MB"], rows, notes=notes, digits=1)])
+    table = Table(["model", "vectors", "MB"], rows, notes=notes, digits=1)
+    write_tables([table], None, shown.checked(), lambda: done)
 
 
-@app.command(epilog="[bold]Example[/bold]\n\ncaplens store verify")
-@everywhere
-def verify(store: Folder = None, format: options.OutputFormat = None, quiet: options.Quiet = False) -> None:
+def verify(shown: FormatOptions, store: Folder = None) -> None:
     """Check every vector, and remove those that are damaged; they are made again when needed.
 
     The exit status is 3 when any is.
     """
     kept = _store(store)
-    with progress_bar(quiet):
-        checked = list(kept.verify())
+    checked = list(kept.verify())
     rows: list[list[Cell]] = [
         [_name(about), count, "the whole file" if broken < 0 else broken] for about, count, broken in checked
     ]
     damaged = any(broken for *_, broken in checked)
     notes = [f"nothing is kept in {kept.folder}" if not checked else "what was damaged was removed" if damaged else "all is well"]
     done = {"checked": [{"model": about.model, "vectors": count, "damaged": broken} for about, count, broken in checked]}
-    deliver(None, format or Format.table, lambda: done, [Table(["model", "vectors", "damaged"], rows, notes=notes)])
+    table = Table(["model", "vectors", "damaged"], rows, notes=notes)
+    write_tables([table], None, shown.checked(), lambda: done)
     if damaged:
         raise typer.Exit(3)
 
 
-def _name(about: ShelfInfo) -> str:
+def _name(about: ModelVectorsInfo) -> str:
     return f"{about.model or _DAMAGED} ({about.fingerprint[:_SHORT]})"
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(
+        no_args_is_help=True, rich_markup_mode="rich", help="Show, check or prune the vectors that are kept between runs."
+    )
+    command(group, "info", "caplens store info")(show)
+    command(group, examples="caplens store prune --older-than 30\ncaplens store prune --max-size 5 --dry-run")(prune)
+    command(group, examples="caplens store verify")(verify)
+    app.add_typer(group, name="store")

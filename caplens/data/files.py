@@ -86,7 +86,7 @@ class Source:
             raise _not_utf8(Place(self.path, data.count(b"\n", 0, error.start) + 1), error) from None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Numbered lines, split at line feeds only: other separators may stand inside a caption."""
+        """ImageIndex lines, split at line feeds only: other separators may stand inside a caption."""
         number = 0
         try:
             for number, line in enumerate(self.stream, 1):

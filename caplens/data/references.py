@@ -5,8 +5,9 @@ from dataclasses import replace
 from os import PathLike
 
 from caplens.data.languages import base_language
+from caplens.data.media import ImageSource
 from caplens.data.reading import SampleFile
-from caplens.data.sample import Picture, Sample
+from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 Texts = tuple[str, ...]
@@ -18,7 +19,7 @@ class References:
     def __init__(self, source: str = "the references") -> None:
         self.source = source
         self._texts: dict[str, dict[str | None, Texts]] = {}
-        self._images: dict[str, Picture] = {}
+        self._images: dict[str, ImageSource] = {}
 
     @classmethod
     def of(cls, mapping: Mapping[str, Sequence[str] | str]) -> "References":
@@ -28,7 +29,7 @@ class References:
             made.add(str(identifier), None, (texts,) if isinstance(texts, str) else tuple(texts))
         return made
 
-    def add(self, identifier: str, lang: str | None, texts: Texts, image: Picture | None = None) -> None:
+    def add(self, identifier: str, lang: str | None, texts: Texts, image: ImageSource | None = None) -> None:
         """`image` is for captions that do not name theirs: in COCO's files the annotations do."""
         if image is not None:
             self._images.setdefault(identifier, image)

@@ -1,4 +1,4 @@
-"""From a row (a mapping of names to values) to a `Sample` and back, with every complaint about a value made here."""
+"""From a row (a mapping of names to values) to a `Sample` and back. Every value is checked here."""
 
 import json
 import sys
@@ -8,15 +8,16 @@ from typing import Any
 
 from caplens.data.files import Place
 from caplens.data.languages import base_language
-from caplens.data.sample import Sample
-from caplens.errors import InputError
+from caplens.data.media import ImageSource, VideoSource
+from caplens.data.sample import Rating, Sample
+from caplens.errors import InputError, option
 
 Row = dict[str, Any]
-FIELDS = ("id", "image", "video", "caption", "references", "lang", "system", "ratings")
+FIELDS = ("id", "image", "video", "caption", "references", "source", "lang", "system", "ratings")
 
 
 def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) -> Sample:
-    """Check `row` and make it a sample. Names that `Sample` does not know go to `meta`."""
+    """Check `row` and make it a sample. Columns that `Sample` does not know go to `meta`."""
     identifier = row.pop("id", None)
     if identifier is None:
         identifier = row.pop("image_id", None)
@@ -37,9 +38,11 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
     references = _references(row.pop("references", None), place)
     image, video, lang, system = (_optional_text(row, name, place) for name in ("image", "video", "lang", "system"))
     ratings = _ratings(row.pop("ratings", None), place)
-    twice = row.keys() & meta.keys()
-    if twice:
-        raise InputError(f"{place}: {min(twice)!r} stands both in the row and in its 'meta'. Take one out.")
+    # A column of this name that holds no text is the file's own, and not the text that a caption translates.
+    source = row.pop("source") if isinstance(row.get("source"), str) else None
+    repeated = row.keys() & meta.keys()
+    if repeated:
+        raise InputError(f"{place}: {min(repeated)!r} is both a column and a key of 'meta'. Remove one of them.")
     return Sample(
         id=str(identifier),
         caption="" if caption is None and caption_required else caption,
@@ -50,32 +53,38 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
         system=system,
         ratings=ratings,
         meta={**row, **meta} if row or meta else {},
+        source=source,
     )
 
 
 def row_from_sample(sample: Sample) -> Row:
     """The row that `sample_from_row` turns back into `sample`; empty fields are left out."""
-    for name in ("image", "video"):
-        value = getattr(sample, name)
-        if value is not None and not isinstance(value, str | PathLike):
-            raise InputError(f"sample {sample.id!r}: its {name} is in memory, not in a file, so it cannot be written.")
     row: Row = {
         "id": sample.id,
-        "image": None if sample.image is None else fspath(sample.image),  # type: ignore[arg-type]
-        "video": None if sample.video is None else fspath(sample.video),
+        **{name: _path(getattr(sample, name), name, sample.id) for name in ("image", "video")},
         "caption": sample.caption,
         "references": list(sample.references),
+        "source": sample.source,
         "lang": sample.lang,
         "system": sample.system,
-        "ratings": list(sample.ratings),
+        "ratings": [_plain_rating(rating) for rating in sample.ratings],
     }
     row = {name: value for name, value in row.items() if name == "caption" or (value is not None and value != [])}
-    clash = set(sample.meta) & {*FIELDS, "image_id", "meta"}
+    # A column 'source' that holds no text is read back as it is.
+    clash = {
+        name for name in sample.meta if name in (*FIELDS, "image_id", "meta") and (name != "source" or sample.source is not None)
+    }
     return {**row, "meta": dict(sample.meta)} if clash else {**row, **sample.meta}
 
 
+def _path(value: ImageSource | VideoSource | None, name: str, identifier: str) -> str | None:
+    if value is not None and not isinstance(value, str | PathLike):
+        raise InputError(f"sample {identifier!r}: its {name} is in memory, not in a file, so it cannot be written.")
+    return None if value is None else fspath(value)
+
+
 def row_from_cells(cells: dict[str, str], place: Place) -> Row:
-    """A row of a table of text: lists, ratings and meta are JSON inside their cell; an empty cell says nothing."""
+    """A row of a table of text: lists, ratings and meta are JSON inside their cell; an empty cell is a missing value."""
     row: Row = {"caption": None} if "caption" in cells else {}
     for name, cell in cells.items():
         if cell:
@@ -84,7 +93,7 @@ def row_from_cells(cells: dict[str, str], place: Place) -> Row:
 
 
 def from_cell(name: str, cell: str, place: Place) -> Any:
-    """What a cell of a table says: one reference may be plain text, a list must be JSON."""
+    """The value of a cell: one reference may be plain text, a list must be JSON."""
     if name in ("ratings", "meta") or (name == "references" and cell.startswith("[")):
         try:
             return json.loads(cell)
@@ -118,14 +127,29 @@ def _references(value: Any, place: Place) -> tuple[str, ...]:
     raise InputError(f"{place}: 'references' must be a list of texts, not {_shown(value)}.")
 
 
-def _ratings(value: Any, place: Place) -> tuple[float, ...]:
+def _ratings(value: Any, place: Place) -> tuple[Rating, ...]:
     if value is None:
         return ()
-    ratings = value if isinstance(value, list) else [value]
-    for rating in ratings:
-        if isinstance(rating, bool) or not isinstance(rating, int | float) or not abs(rating) <= sys.float_info.max:
-            raise InputError(f"{place}: 'ratings' must be numbers, not {_shown(rating)}.")
-    return tuple(ratings)
+    return tuple(_rating(entry, place) for entry in (value if isinstance(value, list) else [value]))
+
+
+def _rating(entry: Any, place: Place) -> Rating:
+    """A number, or an object with `value` and perhaps `rater`, `criterion` and `time`."""
+    record = entry if isinstance(entry, dict) else {"value": entry}
+    value = record.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise InputError(f"{place}: 'ratings' must be numbers, or objects with a 'value', not {_shown(entry)}.")
+    unknown = record.keys() - set(Rating._fields)
+    if unknown:
+        raise InputError(f"{place}: a rating has no {min(unknown)!r}; it has {', '.join(Rating._fields)}.")
+    about = {name: None if record.get(name) is None else str(record[name]) for name in Rating._fields[1:]}
+    return Rating(value, **about)
+
+
+def _plain_rating(rating: Rating) -> float | dict[str, Any]:
+    """A rating without anything but its value is a number."""
+    record = {name: value for name, value in rating._asdict().items() if value is not None}
+    return record if len(record) > 1 else rating.value
 
 
 def _optional_text(row: Row, name: str, place: Place) -> str | None:
@@ -145,9 +169,9 @@ def _language(tag: str | None, place: Place) -> str | None:
 
 
 def _missing(name: str, row: Row, place: Place) -> InputError:
-    found = ", ".join(repr(key) for key in list(row)[:8]) or "nothing"
-    hint = " A file of references goes with --references." if name == "caption" and "references" in row else ""
-    return InputError(f"{place}: there is no '{name}' (found: {found}). Every row needs 'id' and 'caption'.{hint}")
+    columns = ", ".join(repr(key) for key in list(row)[:8]) or "none"
+    hint = f" Pass a file of references with {option('references')}." if name == "caption" and "references" in row else ""
+    return InputError(f"{place}: there is no '{name}' (columns: {columns}). Every row needs 'id' and 'caption'.{hint}")
 
 
 def _shown(value: Any) -> str:

@@ -1,48 +1,71 @@
-"""`Sample`: one caption about one image or video."""
+"""`Sample`: one caption about one image or video; `Rating`: one person's judgement of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
-
-from PIL.Image import Image
+from typing import Any, NamedTuple
 
 from caplens.data.languages import base_language
+from caplens.data.media import ImageSource, VideoSource
 
 
-@dataclass(frozen=True, slots=True)
-class NoPicture:
-    """Stands where a picture should be that may not be opened."""
+class Rating(NamedTuple):
+    """One judgement of a caption: who gave it, by which criterion, and when, where that is recorded."""
 
-    reason: str
-
-
-Picture = str | PathLike[str] | bytes | Image | NoPicture
+    value: float
+    rater: str | None = None
+    criterion: str | None = None
+    time: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One caption about one image or video, and what is known about it.
 
-    `caption` is None only where a file holds nothing but references. `lang` is a BCP-47 code; `ratings` are human
-    judgements of this caption; `meta` keeps whatever else the file said.
+    Parameters
+    ----------
+    id
+        Joins captions to references and pairs the captions of several systems.
+    caption
+        The text to judge; None only where a file holds nothing but references.
+    references
+        Captions that people wrote about the same image or video.
+    image, video
+        What the caption is about: a path, bytes, or an object in memory.
+    source
+        The text that the caption translates, if it is a translation.
+    lang
+        A BCP-47 code.
+    system
+        The captioner that wrote it.
+    ratings
+        Human judgements of this caption: `Rating` records, or plain numbers.
+    meta
+        Every other column of the file.
+    invalid
+        Why the row of a file cannot be used, if it cannot.
     """
 
     id: str
     caption: str | None = None
     references: tuple[str, ...] = ()
-    image: Picture | None = None
-    video: str | PathLike[str] | bytes | None = None
+    image: ImageSource | None = None
+    video: VideoSource | None = None
     lang: str | None = None
     system: str | None = None
-    ratings: tuple[float, ...] = ()
+    ratings: tuple[Rating, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
+    invalid: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.references, str):
             object.__setattr__(self, "references", (self.references,))
         elif not isinstance(self.references, tuple):
             object.__setattr__(self, "references", tuple(self.references))
+        if self.ratings and not all(isinstance(rating, Rating) for rating in self.ratings):
+            ratings = tuple(rating if isinstance(rating, Rating) else Rating(rating) for rating in self.ratings)
+            object.__setattr__(self, "ratings", ratings)
 
     @property
     def key(self) -> tuple[str, str | None]:
@@ -52,5 +75,9 @@ class Sample:
     @property
     def group(self) -> str:
         """What this caption is about: samples of one group share an image and are resampled together."""
-        source = self.image if self.image is not None else self.video
-        return str(source) if isinstance(source, str | PathLike) else self.id
+        about = self.image if self.image is not None else self.video
+        return str(about) if isinstance(about, str | PathLike) else self.id
+
+    @property
+    def rating_values(self) -> list[float]:
+        return [rating.value for rating in self.ratings]

@@ -5,17 +5,17 @@ from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 
-from caplens.data import coco, dictionary, jsonl, parquet, table
 from caplens.data.files import ensure_apart, replacing
+from caplens.data.formats import coco, delimited, dictionary, jsonl, parquet
 from caplens.data.sample import Sample
-from caplens.errors import InputError
+from caplens.errors import InputError, option
 
 Writer = Callable[[Iterable[Sample], Path], None]
 
 ONE_FILE: dict[str, Writer] = {
     "jsonl": jsonl.write,
-    "csv": lambda samples, path: table.write(samples, path, ","),
-    "tsv": lambda samples, path: table.write(samples, path, "\t"),
+    "csv": lambda samples, path: delimited.write(samples, path, ","),
+    "tsv": lambda samples, path: delimited.write(samples, path, "\t"),
     "parquet": parquet.write,
 }
 TWO_FILES: dict[str, tuple[Writer, Writer]] = {
@@ -31,7 +31,7 @@ def format_of(path: str | PathLike[str]) -> str:
     try:
         return SUFFIXES[Path(path).suffix.lower()]
     except KeyError:
-        raise InputError(f"{path}: the name does not tell the format. Choose one with --to: {', '.join(FORMATS)}.") from None
+        raise InputError(f"{path}: the suffix names no format. Choose one with {option('to')}: {', '.join(FORMATS)}.") from None
 
 
 def write_samples(
@@ -58,7 +58,7 @@ def write_samples(
 
     if to in ONE_FILE:
         if references_path is not None:
-            raise InputError(f"{to} keeps captions and references in one file; leave --references-output out.")
+            raise InputError(f"{to} keeps captions and references in one file; leave {option('references_output')} out.")
         with replacing(path) as target:
             ONE_FILE[to](counted(), target)
         return count
@@ -81,16 +81,18 @@ def _checked(samples: Iterable[Sample], to: str, *, keeps_references: bool, loss
     for sample in samples:
         if sample.id in ids:
             raise InputError(
-                f"the id {sample.id!r} stands for several systems or languages; {to} can hold one. Split the file first."
+                f"the id {sample.id!r} appears for several systems or languages; {to} can hold one. Split the file first."
             )
         ids.add(sample.id)
         if not lossy:
             if sample.references and not keeps_references:
-                raise InputError(f"{to} keeps references in a second file: name it with --references-output (or allow --lossy).")
+                raise InputError(
+                    f"{to} keeps references in a second file: name it with {option('references_output')}, or allow {option('lossy')}."
+                )
             beyond = [name for name in _unheld(sample, to) if getattr(sample, name)]
             if beyond:
                 raise InputError(
-                    f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format or allow --lossy."
+                    f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format, or allow {option('lossy')}."
                 )
         yield sample
 
@@ -98,5 +100,5 @@ def _checked(samples: Iterable[Sample], to: str, *, keeps_references: bool, loss
 def _unheld(sample: Sample, to: str) -> tuple[str, ...]:
     """The fields that the two files have no place for. COCO keeps them with the caption, so it needs one."""
     if to == "dictionary":
-        return ("image", "video", "lang", "system", "ratings", "meta")
-    return () if sample.caption is not None else ("video", "lang", "system", "ratings", "meta")
+        return ("image", "video", "source", "lang", "system", "ratings", "meta")
+    return () if sample.caption is not None else ("video", "source", "lang", "system", "ratings", "meta")

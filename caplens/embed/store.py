@@ -1,4 +1,6 @@
-"""Vectors on disk, by content: one SQLite file for each model, a row for each image or text.
+"""Vectors and matrices on disk, by content: one SQLite file for each model, a row for each image or text.
+
+A vector stands for a whole image or text; a matrix has a row for each frame of a video or token of a text.
 
 SQLite's write-ahead log makes every batch that was written survive `kill -9`, and lets several processes share a file. Each row
 carries a checksum; a row, or a whole file, that is damaged counts as missing and is made again.
@@ -10,7 +12,7 @@ import tempfile
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
@@ -19,17 +21,18 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from caplens.backbones.base import Flags, Vectors
+from caplens.arrays import Flags, Vectors
 from caplens.data.cache import cache_folder
-from caplens.errors import CaplensError, InputError
-from caplens.progress import note, track
+from caplens.errors import CaplensError, InputError, option
+from caplens.progress import logger, track
 
 T = TypeVar("T")
 
 _SUFFIX = ".vectors"
 _PATIENCE = 60
 """Seconds to wait for another process that is writing."""
-_ASKED_AT_ONCE = 500
+_KEYS_PER_QUERY = 500
+_NONE = "False"
 _OUTSIDE = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH,
@@ -39,117 +42,127 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS vectors (
         key BLOB PRIMARY KEY, vector BLOB NOT NULL, cut INTEGER NOT NULL, checksum INTEGER NOT NULL
     );
+    CREATE TABLE IF NOT EXISTS matrices (
+        key BLOB PRIMARY KEY, matrix BLOB NOT NULL, rows INTEGER NOT NULL, checksum INTEGER NOT NULL
+    );
     CREATE TABLE IF NOT EXISTS about (model TEXT NOT NULL, fingerprint TEXT NOT NULL, used REAL NOT NULL);
 """
 
 
-class Found(NamedTuple):
-    """What a shelf has of the keys asked for, in their order; vectors are zero where `present` is false."""
+class StoredVectors(NamedTuple):
+    """The vectors of the keys asked for, in their order; zero where `present` is false."""
 
     vectors: Vectors
     present: Flags
-    cut: Flags
-    """Texts that were longer than the model takes; images unlike those that it was trained on."""
+    flags: Flags
+    """Texts that were truncated; images that are out of the model's domain."""
 
 
-class Shelf:
-    """The vectors of one model."""
+class ModelVectors:
+    """The vectors and matrices of one model."""
 
     def __init__(self, path: Path, model: str, fingerprint: str, used: float | None = None) -> None:
-        """`used` is when it was last used, where this is no use of it."""
+        """`used` is when it was last used, where opening it now does not count as a use."""
         self.path, self._model, self._fingerprint, self._used = path, model, fingerprint, used
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
 
-    def known(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Which of the keys there are, without looking at their vectors."""
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Which of the keys have a vector, without looking at it."""
 
-        def question(connection: sqlite3.Connection) -> set[bytes]:
-            return {key for key, *_ in _select(connection, "key", keys)}
+        def query(connection: sqlite3.Connection) -> set[bytes]:
+            return {key for key, *_ in _select(connection, "key", "vectors", keys)}
 
-        return self._ask(question)
+        return self._run(query)
 
-    def get(self, keys: Sequence[bytes]) -> Found:
+    def get(self, keys: Sequence[bytes]) -> StoredVectors:
         """The vectors of distinct keys."""
 
-        def question(connection: sqlite3.Connection) -> list[tuple[bytes, bytes, int]]:
-            rows = _select(connection, "key, vector, cut, checksum", keys)
-            return [(key, vector, cut) for key, vector, cut, checksum in rows if _checksum(key, vector, cut) == checksum]
-
-        rows = self._ask(question)
+        rows = self._run(lambda connection: _intact(_select(connection, "key, vector, cut, checksum", "vectors", keys)))
         place = {key: number for number, key in enumerate(keys)}
         numbers = np.fromiter((place[key] for key, _, _ in rows), dtype=np.int64, count=len(rows))
-        present, cut = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=bool)
+        present, flags = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=bool)
         vectors = np.zeros((len(keys), len(rows[0][1]) // 4 if rows else 0), dtype=np.float32)
         if rows:
             present[numbers] = True
-            cut[numbers] = [flag for _, _, flag in rows]
+            flags[numbers] = [flag for _, _, flag in rows]
             vectors[numbers] = np.frombuffer(b"".join([vector for _, vector, _ in rows]), dtype="<f4").reshape(len(rows), -1)
-        return Found(vectors, present, cut)
+        return StoredVectors(vectors, present, flags)
 
-    def put(self, keys: Sequence[bytes], vectors: Vectors, cut: Sequence[bool]) -> None:
+    def put(self, keys: Sequence[bytes], vectors: Vectors, flags: Sequence[bool]) -> None:
         """Keep vectors; they are safe when this returns."""
-        rows = []
-        for key, vector, flag in zip(keys, vectors.astype("<f4", copy=False), cut, strict=True):
-            data = vector.tobytes()
-            rows.append((key, data, int(flag), _checksum(key, data, flag)))
+        self._insert(
+            "vectors",
+            [(key, vector.tobytes(), int(flag)) for key, vector, flag in zip(keys, _stored(vectors), flags, strict=True)],
+        )
 
-        def question(connection: sqlite3.Connection) -> None:
+    def get_matrices(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """The matrices of those keys that have one."""
+        rows = self._run(lambda connection: _intact(_select(connection, "key, matrix, rows, checksum", "matrices", keys)))
+        return {key: np.frombuffer(matrix, dtype="<f4").reshape(count, -1) for key, matrix, count in rows}
+
+    def put_matrices(self, matrices: Mapping[bytes, Vectors]) -> None:
+        """Keep a matrix per key; they are safe when this returns."""
+        self._insert("matrices", [(key, _stored(matrix).tobytes(), len(matrix)) for key, matrix in matrices.items()])
+
+    def _insert(self, table: str, rows: Sequence[tuple[bytes, bytes, int]]) -> None:
+        checked = [(*row, _checksum(*row)) for row in rows]
+
+        def query(connection: sqlite3.Connection) -> None:
             with connection:
-                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+                connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", checked)
 
-        self._ask(question)
+        self._run(query)
 
     def verify(self) -> tuple[int, int]:
-        """How many vectors there are, and how many of them were damaged and have been removed."""
+        """How many entries there are, and how many of them were damaged and have been removed."""
 
-        def question(connection: sqlite3.Connection) -> tuple[int, int]:
-            (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
-            rows = connection.execute("SELECT key, vector, cut, checksum FROM vectors")
-            damaged = [
-                (key,)
-                for key, vector, cut, checksum in track(rows, f"checking {self._model}", count)
-                if _checksum(key, vector, cut) != checksum
-            ]
-            with connection:
-                connection.executemany("DELETE FROM vectors WHERE key = ?", damaged)
-            return count, len(damaged)
+        def query(connection: sqlite3.Connection) -> tuple[int, int]:
+            total = removed = 0
+            for table, columns in (("vectors", "key, vector, cut, checksum"), ("matrices", "key, matrix, rows, checksum")):
+                (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+                rows = track(connection.execute(f"SELECT {columns} FROM {table}"), f"checking {self._model}", count)
+                damaged = [(key,) for key, data, number, checksum in rows if _checksum(key, data, number) != checksum]
+                with connection:
+                    connection.executemany(f"DELETE FROM {table} WHERE key = ?", damaged)
+                total, removed = total + count, removed + len(damaged)
+            return total, removed
 
-        return self._ask(question)
+        return self._run(query)
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """The answer of the file. One that turns out to be damaged is replaced by an empty one, and asked again."""
+    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query. A file that turns out to be damaged is replaced by an empty one, and the query run again."""
         with self._lock:
-            return self._answer(question)
+            return self._run_locked(query)
 
-    def _answer(self, question: Callable[[sqlite3.Connection], T]) -> T:
+    def _run_locked(self, query: Callable[[sqlite3.Connection], T]) -> T:
         damaged = False
         while True:
             try:
                 if self._connection is None:
                     self._connection = self._open()
-                return question(self._connection)
+                return query(self._connection)
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                if damaged or not _tells_damage(error):
+                if damaged or not _is_damage(error):
                     raise CaplensError(
-                        f"{self.path}: the store of vectors cannot be used ({error}). Choose another place with --store, or keep"
-                        " none with --no-store."
+                        f"{self.path}: the store of vectors cannot be used ({error}). Choose another folder with"
+                        f" {option('store')}, or keep no vectors with {option('keep_store', _NONE)}."
                     ) from None
                 damaged = True
             self._remove()
 
-    def begin_anew(self) -> None:
-        """Throw away what is there."""
+    def reset(self) -> None:
+        """Remove everything."""
         with self._lock:
             self._remove()
 
     def _remove(self) -> None:
-        note(f"{self.path}: the store of vectors is damaged; it begins anew")
+        logger.info(f"{self.path}: the store of vectors is damaged and is reset")
         self.close()
         remove(self.path)
 
@@ -167,22 +180,32 @@ class Shelf:
         return connection
 
 
-def _select(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> Iterator[Any]:
-    for start in range(0, len(keys), _ASKED_AT_ONCE):
-        some = keys[start : start + _ASKED_AT_ONCE]
-        yield from connection.execute(f"SELECT {columns} FROM vectors WHERE key IN ({','.join('?' * len(some))})", some)
+def _select(connection: sqlite3.Connection, columns: str, table: str, keys: Sequence[bytes]) -> Iterator[Any]:
+    for start in range(0, len(keys), _KEYS_PER_QUERY):
+        part = keys[start : start + _KEYS_PER_QUERY]
+        yield from connection.execute(f"SELECT {columns} FROM {table} WHERE key IN ({','.join('?' * len(part))})", part)
 
 
-def _checksum(key: bytes, vector: bytes, cut: int) -> int:
-    """-1, which is no checksum, of what cannot have been written here."""
+def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[tuple[bytes, bytes, int]]:
+    """The rows whose checksum is right."""
+    return [(key, data, number) for key, data, number, checksum in rows if _checksum(key, data, number) == checksum]
+
+
+def _stored(numbers: Vectors) -> Vectors:
+    """In the byte order of the file, whatever the machine's is."""
+    return numbers.astype("<f4", copy=False)
+
+
+def _checksum(key: bytes, data: bytes, number: int) -> int:
+    """Of an entry and its number; -1, which is not a checksum, where it cannot have been written here."""
     try:
-        return zlib.crc32(vector, zlib.crc32(key, int(cut))) if len(vector) % 4 == 0 else -1
+        return zlib.crc32(data, zlib.crc32(key, int(number))) if len(data) % 4 == 0 else -1
     except (TypeError, ValueError):
         return -1
 
 
-def _tells_damage(error: Exception) -> bool:
-    """A damaged file may lack a table or hold text that is none; only what comes from outside is no damage."""
+def _is_damage(error: Exception) -> bool:
+    """A damaged file may lack a table or hold bytes that are not text; only errors from outside are not damage."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OUTSIDE
 
 
@@ -192,7 +215,7 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-class ShelfInfo(NamedTuple):
+class ModelVectorsInfo(NamedTuple):
     model: str | None
     """None where the file is damaged."""
     fingerprint: str
@@ -216,28 +239,28 @@ class Store:
         weakref.finalize(store, shutil.rmtree, store.folder, ignore_errors=True)
         return store
 
-    def shelf(self, model: str, fingerprint: str) -> Shelf:
+    def model_vectors(self, model: str, fingerprint: str) -> ModelVectors:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{self.folder}: vectors cannot be stored there ({error.strerror}). Choose another place with --store, or keep"
-                " none with --no-store."
+                f"{self.folder}: vectors cannot be stored there ({error.strerror}). Choose another folder with"
+                f" {option('store')}, or keep no vectors with {option('keep_store', _NONE)}."
             ) from None
-        return Shelf(self.folder / f"{fingerprint[:32]}{_SUFFIX}", model, fingerprint)
+        return ModelVectors(self.folder / f"{fingerprint[:32]}{_SUFFIX}", model, fingerprint)
 
-    def models(self) -> list[ShelfInfo]:
+    def models(self) -> list[ModelVectorsInfo]:
         """What is kept, last used first."""
-        found = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}")]
-        return sorted(found, key=lambda about: -about.used)
+        infos = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}")]
+        return sorted(infos, key=lambda about: -about.used)
 
-    def remove(self, about: ShelfInfo) -> None:
+    def remove(self, about: ModelVectorsInfo) -> None:
         try:
             remove(about.path)
         except OSError as error:
             raise InputError(f"{about.path}: cannot be removed ({error.strerror}).") from None
 
-    def verify(self) -> Iterator[tuple[ShelfInfo, int, int]]:
+    def verify(self) -> Iterator[tuple[ModelVectorsInfo, int, int]]:
         """For each model: how many vectors were there, and how many of them were damaged and have been removed.
 
         Of a file that is damaged as a whole nobody knows the number: it is removed, and -1 stands for all.
@@ -247,11 +270,11 @@ class Store:
                 self.remove(about)
                 yield about, 0, -1
                 continue
-            shelf = Shelf(about.path, about.model, about.fingerprint, about.used)
-            yield about, *shelf.verify()
-            shelf.close()
+            vectors = ModelVectors(about.path, about.model, about.fingerprint, about.used)
+            yield about, *vectors.verify()
+            vectors.close()
 
-    def _about(self, path: Path) -> ShelfInfo:
+    def _about(self, path: Path) -> ModelVectorsInfo:
         size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
         # In a folder that cannot be written SQLite reads only files that it may take for unchanging.
         for mode in ("mode=ro", "immutable=1"):
@@ -259,10 +282,10 @@ class Store:
                 with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_PATIENCE)) as connection:
                     model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
                     (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
-                    return ShelfInfo(str(model), str(fingerprint), count, size, float(used), path)
+                    return ModelVectorsInfo(str(model), str(fingerprint), count, size, float(used), path)
             except (sqlite3.Error, TypeError, ValueError):
                 continue
-        return ShelfInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path)
+        return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path)
 
 
 def default_store() -> Store:

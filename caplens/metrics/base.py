@@ -1,95 +1,75 @@
-"""What a metric is, and what it returns."""
+"""What a metric is: what it needs, what it collects while samples stream by, and how it computes scores from that."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import ClassVar
+from typing import ClassVar, Literal, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from caplens.data.sample import NoPicture, Sample
+from caplens.data.media import MissingImage
+from caplens.data.sample import Sample
+from caplens.metrics.options import ScoringOptions
+from caplens.results.scores import RowError, Scores
 from caplens.version import __version__
 
-Floats = NDArray[np.float64]
-Pool = Callable[[Floats], Floats]
-
+Need = Literal["caption", "references", "image", "video", "source", "encoder"]
+"""What a sample must have to be scored, and `encoder` for a metric that computes with a model of images and texts."""
 _BATCH = 2048
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The result of one metric: a value for each sample (NaN where there is none), one for the corpus, and how it was made.
-
-    `statistics` holds a row of additive statistics for each sample, and `pool` turns their sums (along the last axis)
-    into corpus scores. Resampling thus needs no second scoring, also for metrics whose corpus score is not a mean. Where
-    `corpus_is_pooled` is false they only give the mean of the values, and `corpus` was made in another way (METEOR).
-    """
-
-    values: Floats
-    corpus: float
-    signature: str
-    statistics: Floats
-    pool: Pool
-    by_language: dict[str, float] = field(default_factory=dict)
-    corpus_is_pooled: bool = True
-    warnings: list[str] = field(default_factory=list)
-    truncated: dict[int, str] = field(default_factory=dict)
-    """Rows whose texts were longer than the model takes, with their languages."""
-    doubts: dict[int, str] = field(default_factory=dict)
-    """Rows of which the model is no good judge, and why."""
-
-
-def mean_pool(sums: Floats) -> Floats:
-    """The mean, from sums of (value, 1)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = sums[..., 0] / sums[..., 1]
-    return mean
-
-
-def mean_of(values: Floats) -> float:
-    """The mean of those that there are."""
-    return float(mean_pool(mean_statistics(values).sum(axis=0)))
-
-
-def mean_statistics(values: Floats) -> Floats:
-    scored = ~np.isnan(values)
-    return np.stack([np.where(scored, values, 0.0), scored.astype(np.float64)], axis=1)
+C = TypeVar("C", bound="Collector")
 
 
 class Collector(ABC):
-    """Takes in samples batch by batch and keeps only what its metrics need. Metrics with equal keys share one."""
+    """Takes in samples batch by batch and keeps only what its metrics need. Metrics whose collectors have equal keys share one."""
 
     key: Hashable
+    needs: frozenset[str]
 
-    def __init__(self) -> None:
-        self.problems: dict[int, str] = {}
-        """Rows that were taken in and turned out to be unusable, and why."""
+    def __init__(self, needs: frozenset[str]) -> None:
+        self.needs = needs
+        self.errors: dict[int, RowError] = {}
+        """Row -> why it has no score."""
+
+    def feed(self, first: int, batch: Sequence[Sample]) -> None:
+        """Take in the samples of a batch that have what is needed; `first` is the row of the first one in the result."""
+        usable: list[int] = []
+        for index, sample in enumerate(batch):
+            error = missing_input(sample, self.needs)
+            if error is None:
+                usable.append(index)
+            else:
+                self.errors[first + index] = error
+        self.add([first + index for index in usable], [batch[index] for index in usable])
 
     @abstractmethod
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
-        """`rows` are the places of `samples` in the result."""
+        """Take in samples that can be scored; `rows` are their rows in the result."""
 
     def finish(self) -> None:  # noqa: B027
-        """All samples are in; nothing to do for those that keep up with them."""
+        """Called when all samples are in; nothing to do for collectors that keep up with them."""
 
     def warnings(self) -> list[str]:
         return []
 
 
-def problem(sample: Sample, requires: frozenset[str]) -> str | None:
+def missing_input(sample: Sample, needs: frozenset[str]) -> RowError | None:
     """Why a sample cannot be scored, or None if it can."""
-    if "caption" in requires and not (sample.caption and sample.caption.strip()):
-        return "the caption is empty"
-    if "references" in requires and not any(text.strip() for text in sample.references):
-        return "there are no references"
-    if "image" in requires:
-        if sample.image is None or sample.image == "":
-            return "there is no image"
-        if isinstance(sample.image, NoPicture):
-            return sample.image.reason
-    return None
+    if sample.invalid:
+        return RowError(sample.invalid, unusable=True)
+    if "caption" in needs and not (sample.caption and sample.caption.strip()):
+        return RowError("the caption is empty")
+    if "references" in needs and not any(text.strip() for text in sample.references):
+        return RowError("there are no references")
+    if "source" in needs and not (sample.source and sample.source.strip()):
+        return RowError("there is no source text")
+    if "video" in needs and sample.video is None:
+        return RowError("there is no video")
+    return _missing_image(sample) if "image" in needs else None
+
+
+def _missing_image(sample: Sample) -> RowError | None:
+    if sample.image is None or sample.image == "":
+        return RowError("there is no image")
+    return RowError(sample.image.reason, unusable=True) if isinstance(sample.image, MissingImage) else None
 
 
 def batched(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
@@ -99,30 +79,55 @@ def batched(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
 
 
 class Metric(ABC):
-    """A score of captions. Options are set when it is made; a run collects samples and then computes."""
+    """A score of captions. Options are set when it is made; a run collects samples and then computes.
+
+    Attributes
+    ----------
+    name
+        Under which results have it.
+    needs
+        What a sample must have: caption, references, image, video, source; and `encoder`, if a model of images and texts computes
+        the score. How a metric computes is its own affair: one that looks at image and text together needs an image and no
+        encoder.
+    summary
+        One line for `caplens list metrics`.
+    """
 
     name: str
-    requires: ClassVar[frozenset[str]] = frozenset({"caption"})
-    """What a sample must have to be scored: caption, references, image."""
+    needs: ClassVar[frozenset[str]] = frozenset({"caption"})
+    summary: ClassVar[str] = ""
+
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        """The metric with those of the options that it has."""
+        return cls()
 
     @abstractmethod
-    def collector(self) -> Collector: ...
+    def collectors(self) -> tuple[Collector, ...]:
+        """What the metric computes from. Of several metrics whose collectors have the same key, one collector serves all."""
 
     @abstractmethod
-    def compute(self, collected: Collector, size: int) -> Scores:
-        """The scores of `size` samples, those that the collector did not get being NaN."""
+    def compute(self, collected: Sequence[Collector], size: int) -> Scores:
+        """The scores of `size` samples from the collectors in the order of `collectors`; those without a score are NaN."""
 
     def __call__(self, samples: Iterable[Sample]) -> Scores:
         """The scores of samples; to score with several metrics in one pass, use `caplens.score`."""
-        collector, size = self.collector(), 0
+        collectors, size = self.collectors(), 0
         for batch in batched(samples):
-            good = [index for index, sample in enumerate(batch) if problem(sample, self.requires) is None]
-            collector.add([size + index for index in good], [batch[index] for index in good])
+            for collector in collectors:
+                collector.feed(size, batch)
             size += len(batch)
-        collector.finish()
-        return self.compute(collector, size)
+        for collector in collectors:
+            collector.finish()
+        return with_errors(self.compute(collectors, size), collectors)
 
 
-def signature(name: str, **choices: object) -> str:
-    """`cider-d|tok:ptb|df:corpus|v:0.1.0`"""
-    return "|".join([name, *(f"{key}:{value}" for key, value in choices.items()), f"v:{__version__}"])
+def with_errors(scores: Scores, collected: Sequence[Collector]) -> Scores:
+    """The scores of a metric with the errors of what it was computed from."""
+    errors = {row: error for collector in collected for row, error in collector.errors.items()}
+    return replace(scores, errors={**scores.errors, **dict(sorted(errors.items()))})
+
+
+def signature(name: str, **fields: object) -> str:
+    """`cider-d|tok:ptb|df:corpus|v:0.2.0`"""
+    return "|".join([name, *(f"{key}:{value}" for key, value in fields.items()), f"v:{__version__}"])

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from caplens.metrics.base import Floats
+from caplens.arrays import Floats
 from caplens.metrics.lexical import LexicalMetric
 from caplens.progress import track
-from caplens.text.corpus import Entries
+from caplens.text.corpus import TokenizedCorpus
 from caplens.text.ngrams import NgramCounts, count_ngrams, run_starts
 
 MAX_ORDER = 4
@@ -19,13 +19,13 @@ _TINY, _SMALL = 1e-15, 1e-9
 _CHUNK_TOKENS = 1_000_000
 
 
-def bleu_statistics(entries: Entries) -> Floats:
+def bleu_statistics(corpus: TokenizedCorpus) -> Floats:
     """For each entry: matched n-grams (orders 1 to 4), candidate n-grams (likewise), candidate length, reference length."""
-    chunks = track(entries.chunks(_CHUNK_TOKENS), "bleu", len(entries), size=len)
+    chunks = track(corpus.chunks(_CHUNK_TOKENS), "bleu", len(corpus), size=len)
     return np.concatenate([_chunk_statistics(chunk) for chunk in chunks])
 
 
-def _chunk_statistics(chunk: Entries) -> Floats:
+def _chunk_statistics(chunk: TokenizedCorpus) -> Floats:
     lengths = chunk.candidates.lengths
     statistics = np.empty((len(chunk), 2 * MAX_ORDER + 2))
     for n in range(1, MAX_ORDER + 1):
@@ -36,7 +36,7 @@ def _chunk_statistics(chunk: Entries) -> Floats:
     return statistics
 
 
-def _matches(chunk: Entries, grams: NgramCounts) -> Floats:
+def _matches(chunk: TokenizedCorpus, grams: NgramCounts) -> Floats:
     """The n-grams of each candidate that a reference has too, each at most as often as the reference that has it most."""
     candidates, references = grams.is_candidate, ~grams.is_candidate
     wanted = grams.pair[references]
@@ -50,7 +50,7 @@ def _matches(chunk: Entries, grams: NgramCounts) -> Floats:
     return np.bincount(grams.text[candidates], matched, len(chunk)).astype(np.float64)
 
 
-def _closest_reference_length(chunk: Entries) -> Floats:
+def _closest_reference_length(chunk: TokenizedCorpus) -> Floats:
     """The reference length nearest to the candidate's, the shorter one of two that are equally near."""
     entry = chunk.entry_of_reference()
     lengths = chunk.references.lengths.astype(np.int64)
@@ -76,11 +76,11 @@ class _Bleu(LexicalMetric):
         super().__init__(tokenizer, lang)
         self.pool = lambda sums: bleu(sums, self.order)
 
-    def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
-        statistics = entries.remember("bleu", lambda: bleu_statistics(entries))
+    def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+        statistics = corpus.cached("bleu", lambda: bleu_statistics(corpus))
         return bleu(statistics, self.order), statistics
 
-    def choices(self) -> tuple[str, dict[str, Any]]:
+    def signature_fields(self) -> tuple[str, dict[str, Any]]:
         return f"bleu{self.order}", {"len": "closest", "smooth": "none"}
 
 

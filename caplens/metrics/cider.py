@@ -7,19 +7,23 @@ an entry's references, and length is counted in bigrams.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from caplens.metrics.base import Collector, Floats, Scores, mean_statistics
+from caplens.arrays import Floats, Ints
+from caplens.errors import option
+from caplens.metrics.base import Collector
 from caplens.metrics.document_frequency import DocumentFrequency, FrequencyTable, InverseFrequency
 from caplens.metrics.lexical import LexicalMetric, TokenCollector
+from caplens.metrics.options import ScoringOptions
 from caplens.progress import track
-from caplens.text.corpus import Entries, Ints
+from caplens.results.scores import Scores, mean_statistics
+from caplens.text.corpus import TokenizedCorpus
 from caplens.text.ngrams import Keys, NgramCounts, count_ngrams, run_starts
 
 ORDERS = range(1, 5)
@@ -31,25 +35,27 @@ _MOST_THREADS = 8
 T = TypeVar("T")
 
 
-def cider(entries: Entries, frequency: DocumentFrequency | None = None, sigma: float | None = SIGMA, clip: bool = True) -> Floats:
+def cider(
+    corpus: TokenizedCorpus, frequency: DocumentFrequency | None = None, sigma: float | None = SIGMA, clip: bool = True
+) -> Floats:
     """CIDEr of each entry; CIDEr-D with `sigma` and `clip`, the original with neither (equations 1 and 2 of the paper)."""
     # The chunks of a small corpus remember their n-grams; those of a large one are made and counted anew for each pass.
-    kept = list(entries.chunks(_CHUNK_TOKENS)) if len(entries.references.tokens) <= _KEPT_TOKENS else None
+    kept = list(corpus.chunks(_CHUNK_TOKENS)) if len(corpus.references.tokens) <= _KEPT_TOKENS else None
 
-    def chunks(description: str) -> Iterator[Entries]:
-        return track(kept or entries.chunks(_CHUNK_TOKENS), f"cider: {description}", len(entries), size=len)
+    def chunks(description: str) -> Iterator[TokenizedCorpus]:
+        return track(kept or corpus.chunks(_CHUNK_TOKENS), f"cider: {description}", len(corpus), size=len)
 
     if frequency is None:
-        idf = _idf_of_corpus(chunks("document frequencies"), len(entries))
+        idf = _idf_of_corpus(chunks("document frequencies"), len(corpus))
     else:
-        idf = [frequency.idf(n, entries.vocabulary) for n in ORDERS]
+        idf = [frequency.idf(n, corpus.vocabulary) for n in ORDERS]
     similarity = np.concatenate(list(_in_threads(partial(_similarity, idf=idf, clip=clip), chunks("similarities"))))
     if sigma is not None:
-        similarity *= _length_penalty(entries, sigma)
-    return 10 * np.bincount(entries.entry_of_reference(), similarity, len(entries)) / entries.reference_counts
+        similarity *= _length_penalty(corpus, sigma)
+    return 10 * np.bincount(corpus.entry_of_reference(), similarity, len(corpus)) / corpus.reference_counts
 
 
-def _in_threads(function: Callable[[Entries], T], chunks: Iterable[Entries]) -> Iterator[T]:
+def _in_threads(function: Callable[[TokenizedCorpus], T], chunks: Iterable[TokenizedCorpus]) -> Iterator[T]:
     """The results in order, as many chunks at a time as there are processors: numpy sorts without holding Python up."""
     workers = min(os.cpu_count() or 1, _MOST_THREADS)
     with ThreadPoolExecutor(workers) as pool:
@@ -58,12 +64,12 @@ def _in_threads(function: Callable[[Entries], T], chunks: Iterable[Entries]) -> 
             yield from pool.map(function, window)
 
 
-def _grams(chunk: Entries, n: int) -> NgramCounts:
-    return chunk.remember(f"{n}-grams", partial(count_ngrams, chunk, n))
+def _grams(chunk: TokenizedCorpus, n: int) -> NgramCounts:
+    return chunk.cached(f"{n}-grams", partial(count_ngrams, chunk, n))
 
 
-def _idf_of_corpus(chunks: Iterable[Entries], documents: int) -> list[InverseFrequency]:
-    """log N - log max(1, df) for each order, with document frequencies counted over the entries themselves."""
+def _idf_of_corpus(chunks: Iterable[TokenizedCorpus], documents: int) -> list[InverseFrequency]:
+    """log N - log max(1, df) for each order, with document frequencies counted over the corpus themselves."""
     tables = [FrequencyTable() for _ in ORDERS]
     for counts in _in_threads(_document_counts, chunks):
         for table, (keys, count) in zip(tables, counts, strict=True):
@@ -71,8 +77,8 @@ def _idf_of_corpus(chunks: Iterable[Entries], documents: int) -> list[InverseFre
     return [table.inverse(documents) for table in tables]
 
 
-def _document_counts(chunk: Entries) -> list[tuple[Keys, Ints]]:
-    """The n-grams of a chunk, and in how many of its entries' references each stands."""
+def _document_counts(chunk: TokenizedCorpus) -> list[tuple[Keys, Ints]]:
+    """The n-grams of a chunk, and in how many of its corpus' references each stands."""
     counts = []
     for n in ORDERS:
         grams = _grams(chunk, n)
@@ -82,13 +88,13 @@ def _document_counts(chunk: Entries) -> list[tuple[Keys, Ints]]:
     return counts
 
 
-def _similarity(chunk: Entries, idf: list[InverseFrequency], clip: bool) -> Floats:
+def _similarity(chunk: TokenizedCorpus, idf: list[InverseFrequency], clip: bool) -> Floats:
     """The mean cosine of each reference to its candidate, over the orders."""
     cosines: Floats = np.mean([_cosines(chunk, _grams(chunk, n), idf[n - 1], clip) for n in ORDERS], axis=0)
     return cosines
 
 
-def _cosines(chunk: Entries, grams: NgramCounts, idf: InverseFrequency, clip: bool) -> Floats:
+def _cosines(chunk: TokenizedCorpus, grams: NgramCounts, idf: InverseFrequency, clip: bool) -> Floats:
     """The cosine of each reference to its candidate."""
     size = len(chunk)
     weight = grams.count * idf(grams.keys)[grams.gram]
@@ -107,10 +113,10 @@ def _cosines(chunk: Entries, grams: NgramCounts, idf: InverseFrequency, clip: bo
     return cosines
 
 
-def _length_penalty(entries: Entries, sigma: float) -> Floats:
+def _length_penalty(corpus: TokenizedCorpus, sigma: float) -> Floats:
     """A Gaussian of the difference in length; the COCO evaluation counts a text's bigrams for its length."""
-    candidate = np.maximum(entries.candidates.lengths - 1, 0)[entries.entry_of_reference()]
-    difference = (candidate - np.maximum(entries.references.lengths - 1, 0)).astype(np.float64)
+    candidate = np.maximum(corpus.candidates.lengths - 1, 0)[corpus.entry_of_reference()]
+    difference = (candidate - np.maximum(corpus.references.lengths - 1, 0)).astype(np.float64)
     penalty: Floats = np.exp(-(difference**2) / (2 * sigma**2))
     return penalty
 
@@ -126,25 +132,30 @@ class Cider(LexicalMetric):
         super().__init__(tokenizer, lang)
         self.frequency = frequency
 
-    def compute(self, collected: Collector, size: int) -> Scores:
-        assert isinstance(collected, TokenCollector)
-        for lang, tokenizer in collected.tokenizers.items():
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        return cls(options.tokenizer, options.lang, options.document_frequency())
+
+    def compute(self, collected: Sequence[Collector], size: int) -> Scores:
+        (collector,) = collected
+        assert isinstance(collector, TokenCollector)
+        for lang, tokenizer in collector.tokenizers.items():
             if self.frequency is not None:
                 self.frequency.check(lang, tokenizer)
         scores = super().compute(collected, size)
-        for part in collected.parts:
-            if self.frequency is None and len(part.entries) == 1:
+        for part in collector.parts:
+            if self.frequency is None and len(part.corpus) == 1:
                 scores.warnings.append(
                     f"{self.name}: there is one caption in {part.lang!r}, and document frequencies counted over one caption make"
-                    " every score 0; take them from elsewhere with --df."
+                    f" every score 0; take them from another file with {option('df')}."
                 )
         return scores
 
-    def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
-        values = cider(entries, self.frequency, self._sigma, self._clip)
+    def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+        values = cider(corpus, self.frequency, self._sigma, self._clip)
         return values, mean_statistics(values)
 
-    def choices(self) -> tuple[str, dict[str, Any]]:
+    def signature_fields(self) -> tuple[str, dict[str, Any]]:
         df = "corpus" if self.frequency is None else self.frequency.label
         return "cider-d", {"df": df, "sigma": f"{SIGMA:g}"}
 
@@ -155,7 +166,7 @@ class CiderOriginal(Cider):
     name = "cider-original"
     _sigma, _clip = None, False
 
-    def choices(self) -> tuple[str, dict[str, Any]]:
-        choices = super().choices()[1]
-        del choices["sigma"]
-        return "cider-original", choices
+    def signature_fields(self) -> tuple[str, dict[str, Any]]:
+        fields = super().signature_fields()[1]
+        del fields["sigma"]
+        return "cider-original", fields

@@ -1,51 +1,36 @@
 """CLIPScore and CIDEr together, as Qiu et al. (2023) and table 2 of the multilingual CLIPScore paper combine them: their mean."""
 
 from collections.abc import Sequence
+from typing import Self
 
-from caplens.data.sample import Sample
-from caplens.metrics.base import Collector, Metric, Scores, mean_of, mean_pool, mean_statistics
+from caplens.metrics.base import Collector, Metric
 from caplens.metrics.cider import Cider
 from caplens.metrics.clipscore import ClipScore
 from caplens.metrics.embedding import CosineCollector
-
-
-class _Both(Collector):
-    """Feeds two collectors."""
-
-    def __init__(self, first: CosineCollector, second: Collector) -> None:
-        super().__init__()
-        self.key = ("both", first.key, second.key)
-        self.first, self.second = first, second
-
-    def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
-        for collector in (self.first, self.second):
-            collector.add(rows, samples)
-            self.problems |= collector.problems
-
-    def finish(self) -> None:
-        for collector in (self.first, self.second):
-            collector.finish()
-            self.problems |= collector.problems
-
-    def warnings(self) -> list[str]:
-        return self.first.warnings() + self.second.warnings()
+from caplens.metrics.options import ScoringOptions
+from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
 
 
 class ClipCider(Metric):
-    """The mean of CLIPScore and CIDEr-D (0 to 10)."""
+    """The mean of CLIPScore and CIDEr-D (0 to 10). Its parts are collected once if they are computed by themselves too."""
 
     name = "clip+cider"
-    requires = frozenset({"caption", "image", "references"})
+    needs = frozenset({"caption", "image", "references", "encoder"})
 
     def __init__(self, clip: ClipScore, cider: Cider) -> None:
         self.clip, self.cider = clip, cider
 
-    def collector(self) -> _Both:
-        return _Both(self.clip.collector(), self.cider.collector())
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        return cls(ClipScore.from_options(options), Cider.from_options(options))
 
-    def compute(self, collected: Collector, size: int) -> Scores:
-        assert isinstance(collected, _Both)
-        clip, cider = self.clip.compute(collected.first, size), self.cider.compute(collected.second, size)
+    def collectors(self) -> tuple[Collector, ...]:
+        return *self.clip.collectors(), *self.cider.collectors()
+
+    def compute(self, collected: Sequence[Collector], size: int) -> Scores:
+        cosines, tokens = collected
+        assert isinstance(cosines, CosineCollector)
+        clip, cider = self.clip.compute([cosines], size), self.cider.compute([tokens], size)
         values = (clip.values + cider.values) / 2
         return Scores(
             values,
@@ -53,8 +38,8 @@ class ClipCider(Metric):
             f"{self.name}|mean:0.5*clipscore+0.5*cider|{clip.signature}|{cider.signature}",
             mean_statistics(values),
             mean_pool,
-            collected.first.means(values),
+            cosines.means(values),
             warnings=clip.warnings + cider.warnings,
             truncated=clip.truncated,
-            doubts=clip.doubts,
+            coverage_warnings=clip.coverage_warnings,
         )

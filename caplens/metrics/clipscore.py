@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.metrics.base import Floats
+from caplens.arrays import Floats
 from caplens.metrics.embedding import EmbeddingMetric
+from caplens.metrics.prompts import CLIPSCORE_PROMPTS
 
 W = 2.5
-PROMPT: Mapping[str, str] = {"en": "A photo depicts "}
 
 
 def clipscore(to_image: Floats, w: float = W) -> Floats:
@@ -26,7 +26,7 @@ def refclipscore(to_image: Floats, to_reference: Floats, w: float = W) -> Floats
 
 class ClipScore(EmbeddingMetric):
     name = "clipscore"
-    prompt: ClassVar[Mapping[str, str]] = PROMPT
+    prompt: ClassVar[Mapping[str, str]] = CLIPSCORE_PROMPTS
     weight = W
 
     def score_cosines(self, to_image: Floats, to_reference: Floats) -> Floats:
@@ -35,8 +35,8 @@ class ClipScore(EmbeddingMetric):
 
 class RefClipScore(EmbeddingMetric):
     name = "refclipscore"
-    requires = frozenset({"caption", "image", "references"})
-    prompt = PROMPT
+    needs = frozenset({"caption", "image", "references", "encoder"})
+    prompt = CLIPSCORE_PROMPTS
     weight = W
 
     def score_cosines(self, to_image: Floats, to_reference: Floats) -> Floats:

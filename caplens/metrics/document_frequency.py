@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from caplens.arrays import Floats, Ints
 from caplens.data.files import Place, Source, on_disk, replacing
-from caplens.data.jsonl import broken_json
+from caplens.data.formats.json_document import broken_json
 from caplens.data.languages import base_language
 from caplens.data.references import read_references
-from caplens.errors import InputError
-from caplens.metrics.base import Floats
+from caplens.errors import InputError, option
 from caplens.progress import track
 from caplens.text import Tokenizer, default_tokenizer, get_tokenizer
-from caplens.text.corpus import Ints
 from caplens.text.ngrams import Keys, ngram_keys, run_starts
 from caplens.text.vocabulary import Vocabulary
 
@@ -105,7 +104,7 @@ class DocumentFrequency:
             if start.startswith(_PICKLES):
                 raise InputError(
                     f"{path}: this is a Python pickle, which can run code when it is opened, so caplens does not read it."
-                    " Give the reference captions that it was counted from instead (for COCO, captions_val2014.json)."
+                    " Pass the reference captions that it was counted from instead (for COCO, captions_val2014.json)."
                 )
         if start.lstrip().startswith(b'{"caplens_document_frequency"'):
             return cls._read(path)
@@ -113,7 +112,7 @@ class DocumentFrequency:
         languages = {found for _, found, _ in references if found is not None}
         if len(languages) > 1 and lang is None:
             raise InputError(
-                f"{path}: the references are in several languages ({', '.join(sorted(languages))}). Choose one with --lang."
+                f"{path}: the references are in several languages ({', '.join(sorted(languages))}). Choose one with {option('lang')}."
             )
         lang = base_language(lang) if lang else next(iter(languages), "en")
         chosen = [texts for _, found, texts in references if found in (None, lang)]
@@ -134,14 +133,16 @@ class DocumentFrequency:
             except json.JSONDecodeError as error:
                 raise broken_json(Place(Path(path), 1), error) from None
             except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{path}: not a document-frequency file ({error!r}). Make it again with 'caplens df'.") from None
+                raise InputError(
+                    f"{path}: not a document-frequency file ({error!r}). Make it again with 'caplens count-df'."
+                ) from None
 
     def check(self, lang: str, tokenizer: str) -> None:
         """Complain if captions are in another language or were split otherwise."""
         if (lang, tokenizer) != (self.lang, self.tokenizer):
             raise InputError(
                 f"the document frequencies are of {self.lang!r} by the tokenizer {self.tokenizer!r}, but captions are in {lang!r}"
-                f" by {tokenizer!r}. Count them with 'caplens df --lang {lang} --tokenizer {tokenizer}', and score one language"
+                f" by {tokenizer!r}. Count them with 'caplens count-df --lang {lang} --tokenizer {tokenizer}', and score one language"
                 " at a time."
             )
 

@@ -5,13 +5,16 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
+from caplens.arrays import Floats
 from caplens.errors import InputError, MissingExtraError
-from caplens.metrics.base import Collector, Floats, Metric, Scores, mean_pool, mean_statistics, signature
+from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.lexical import TokenCollector
+from caplens.metrics.options import ScoringOptions
+from caplens.results.scores import Scores, mean_pool, mean_statistics
 
 
 def find_java() -> str | None:
@@ -27,7 +30,7 @@ def coco_folder() -> Path | None:
 class JavaMetric(Metric):
     """A metric that hands Penn Treebank tokens of English captions to a Java program."""
 
-    requires = frozenset({"caption", "references"})
+    needs = frozenset({"caption", "references"})
     version: ClassVar[str]
     corpus_is_mean: ClassVar[bool] = True
 
@@ -43,26 +46,31 @@ class JavaMetric(Metric):
         self.prepare()
 
     def prepare(self) -> None:
-        """Complain before any caption is read if something else is missing."""
+        """Raise an error before any caption is read if something else is missing."""
 
     @abstractmethod
     def score_texts(self, candidates: Sequence[str], references: Sequence[list[str]]) -> tuple[float, Floats]:
         """Corpus score and values."""
 
-    def collector(self) -> TokenCollector:
-        return TokenCollector(self.tokenizer, self.lang, self.requires)
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        return cls(options.tokenizer, options.lang)
 
-    def compute(self, collected: Collector, size: int) -> Scores:
-        assert isinstance(collected, TokenCollector)
-        others = [part.lang for part in collected.parts if part.lang != "en"]
+    def collectors(self) -> tuple[TokenCollector]:
+        return (TokenCollector(self.tokenizer, self.lang, self.needs),)
+
+    def compute(self, collected: Sequence[Collector], size: int) -> Scores:
+        (collector,) = collected
+        assert isinstance(collector, TokenCollector)
+        others = [part.lang for part in collector.parts if part.lang != "en"]
         if others:
             raise InputError(
                 f"{self.name} is for English captions only, but there are some in {', '.join(others)}. Leave it out."
             )
         values = np.full(size, np.nan)
         corpus = float("nan")
-        for part in collected.parts:
-            candidates, references = zip(*part.entries.strings(), strict=True)
+        for part in collector.parts:
+            candidates, references = zip(*part.corpus.strings(), strict=True)
             corpus, values[part.rows] = self.score_texts(candidates, references)
-        made = signature(self.name, tok=collected.signature, version=self.version)
-        return Scores(values, corpus, made, mean_statistics(values), mean_pool, {"en": corpus}, self.corpus_is_mean)
+        line = signature(self.name, tok=collector.signature, version=self.version)
+        return Scores(values, corpus, line, mean_statistics(values), mean_pool, {"en": corpus}, self.corpus_is_mean)

@@ -4,18 +4,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.metrics.base import Floats, mean_statistics
+from caplens.arrays import Floats
 from caplens.metrics.lexical import LexicalMetric
-from caplens.text.corpus import Entries
+from caplens.results.scores import mean_statistics
+from caplens.text.corpus import TokenizedCorpus
 
 
 class Length(LexicalMetric):
     name = "length"
-    requires: ClassVar[frozenset[str]] = frozenset({"caption"})
+    needs: ClassVar[frozenset[str]] = frozenset({"caption"})
 
-    def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
-        values = entries.candidates.lengths.astype(np.float64)
+    def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+        values = corpus.candidates.lengths.astype(np.float64)
         return values, mean_statistics(values)
 
-    def choices(self) -> tuple[str, dict[str, object]]:
+    def signature_fields(self) -> tuple[str, dict[str, object]]:
         return "length", {}

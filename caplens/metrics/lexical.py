@@ -1,38 +1,42 @@
-"""What BLEU, ROUGE-L, CIDEr and length share: samples become integer tokens, language by language."""
+"""What BLEU, ROUGE-L, CIDEr and length share: captions become integer tokens, language by language."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
+from caplens.arrays import Floats, Ints
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
-from caplens.metrics.base import Collector, Floats, Metric, Pool, Scores, mean_pool, mean_statistics, signature
+from caplens.errors import option
+from caplens.metrics.base import Collector, Metric, signature
+from caplens.metrics.options import ScoringOptions
+from caplens.results.scores import Pool, Scores, mean_pool, mean_statistics
 from caplens.text import default_tokenizer, get_tokenizer
-from caplens.text.corpus import Entries, EntriesBuilder, Ints
+from caplens.text.corpus import CorpusBuilder, TokenizedCorpus
 
 
 @dataclass(frozen=True)
-class Part:
-    """The entries of one language and their places in the result."""
+class LanguagePart:
+    """The captions of one language and their rows in the result."""
 
     lang: str
     rows: Ints
-    entries: Entries
+    corpus: TokenizedCorpus
 
 
 class TokenCollector(Collector):
     """Tokenises samples on arrival, each language apart: words and their frequencies are not shared between languages."""
 
-    def __init__(self, tokenizer: str | None, lang: str | None, requires: frozenset[str]) -> None:
-        super().__init__()
+    def __init__(self, tokenizer: str | None, lang: str | None, needs: frozenset[str]) -> None:
+        super().__init__(needs)
         self._tokenizer, self._lang = tokenizer, lang
-        self.key = ("tokens", tokenizer, lang, requires)
-        self._with_references = "references" in requires
-        self._builders: dict[str, EntriesBuilder] = {}
+        self.key = ("tokens", tokenizer, lang, needs)
+        self._with_references = "references" in needs
+        self._builders: dict[str, CorpusBuilder] = {}
         self._rows: dict[str, list[int]] = {}
         self._unlabelled = self._foreign = self._blank = 0
         if tokenizer is not None:
@@ -41,32 +45,36 @@ class TokenCollector(Collector):
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         by_language: dict[str, list[int]] = {}
         for index, sample in enumerate(samples):
-            tag = sample.lang or self._lang
-            by_language.setdefault("en" if tag is None else base_language(tag), []).append(index)
-            if tag is None:
-                self._unlabelled += 1
-                self._foreign += _is_not_latin(sample.caption or "")
+            by_language.setdefault(self._language(sample), []).append(index)
         for lang, indices in by_language.items():
             if lang not in self._builders:
                 tokenizer = get_tokenizer(self._tokenizer or default_tokenizer(lang), lang)
-                self._builders[lang], self._rows[lang] = EntriesBuilder(tokenizer), []
+                self._builders[lang], self._rows[lang] = CorpusBuilder(tokenizer), []
             self._rows[lang].extend(rows[index] for index in indices)
-            chosen = [samples[index] for index in indices]
-            references = [self._references(sample) for sample in chosen]
-            self._builders[lang].add([sample.caption or "" for sample in chosen], references)
+            of_language = [samples[index] for index in indices]
+            references = [self._references(sample) for sample in of_language]
+            self._builders[lang].add([sample.caption or "" for sample in of_language], references)
+
+    def _language(self, sample: Sample) -> str:
+        tag = sample.lang or self._lang
+        if tag is None:
+            self._unlabelled += 1
+            self._foreign += _is_not_latin(sample.caption or "")
+            return "en"
+        return base_language(tag)
 
     def _references(self, sample: Sample) -> Sequence[str]:
-        """Those that say something."""
+        """Those that are not blank."""
         if not self._with_references:
             return ()
-        found = [text for text in sample.references if text and not text.isspace()]
-        self._blank += len(sample.references) - len(found)
-        return found
+        references = [text for text in sample.references if text and not text.isspace()]
+        self._blank += len(sample.references) - len(references)
+        return references
 
     @cached_property
-    def parts(self) -> list[Part]:
-        """What was collected; nothing can be added once this was asked for."""
-        return [Part(lang, np.array(self._rows[lang]), builder.build()) for lang, builder in self._builders.items()]
+    def parts(self) -> list[LanguagePart]:
+        """What was collected; nothing can be added after this was read."""
+        return [LanguagePart(lang, np.array(self._rows[lang]), builder.build()) for lang, builder in self._builders.items()]
 
     @property
     def tokenizers(self) -> dict[str, str]:
@@ -74,22 +82,22 @@ class TokenCollector(Collector):
 
     @property
     def signature(self) -> str:
-        """Tokenizers and the languages they served; English by itself goes without saying."""
+        """Tokenizers and the languages they served; English by itself is not named."""
         served: dict[str, list[str]] = {}
         for lang, builder in sorted(self._builders.items()):
             served.setdefault(builder.tokenizer.signature, []).append(lang)
         return ",".join(name if langs == ["en"] else f"{name}[{' '.join(langs)}]" for name, langs in served.items())
 
     def warnings(self) -> list[str]:
-        found = []
+        warnings = []
         if self._foreign and self._tokenizer is None:
-            found.append(
+            warnings.append(
                 f"{self._foreign} of {self._unlabelled} captions without a language are not in Latin script but were"
-                " tokenised as English; give their language with --lang (or in 'lang')."
+                f" tokenised as English; give their language with {option('lang')} (or in the column 'lang')."
             )
         if self._blank:
-            found.append(f"{self._blank} empty references were left out.")
-        return found
+            warnings.append(f"{self._blank} empty references were left out.")
+        return warnings
 
 
 def _is_not_latin(text: str) -> bool:
@@ -102,44 +110,49 @@ def _is_not_latin(text: str) -> bool:
 class LexicalMetric(Metric):
     """A metric of tokens. Subclasses say what one language's entries score."""
 
-    requires: ClassVar[frozenset[str]] = frozenset({"caption", "references"})
+    needs: ClassVar[frozenset[str]] = frozenset({"caption", "references"})
     pool: Pool = staticmethod(mean_pool)
 
     def __init__(self, tokenizer: str | None = None, lang: str | None = None) -> None:
         self.tokenizer, self.lang = tokenizer, lang
 
-    def collector(self) -> TokenCollector:
-        return TokenCollector(self.tokenizer, self.lang, self.requires)
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        return cls(options.tokenizer, options.lang)
+
+    def collectors(self) -> tuple[TokenCollector]:
+        return (TokenCollector(self.tokenizer, self.lang, self.needs),)
 
     @abstractmethod
-    def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
-        """Value and statistics of each entry; statistics are those of the mean unless `pool` says otherwise."""
+    def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+        """Value and statistics of each caption; statistics are those of the mean unless `pool` says otherwise."""
 
     @abstractmethod
-    def choices(self) -> tuple[str, dict[str, object]]:
-        """The name and the options for the signature."""
+    def signature_fields(self) -> tuple[str, dict[str, object]]:
+        """The name and the options in the signature."""
 
-    def compute(self, collected: Collector, size: int) -> Scores:
-        assert isinstance(collected, TokenCollector)
+    def compute(self, collected: Sequence[Collector], size: int) -> Scores:
+        (collector,) = collected
+        assert isinstance(collector, TokenCollector)
         values = np.full(size, np.nan)
         statistics: Floats | None = None
         by_language: dict[str, float] = {}
         counts: set[int] = set()
-        for part in collected.parts:
-            part_values, part_statistics = self.score_entries(part.entries)
+        for part in collector.parts:
+            part_values, part_statistics = self.score_corpus(part.corpus)
             if statistics is None:
                 statistics = np.zeros((size, part_statistics.shape[1]))
             values[part.rows], statistics[part.rows] = part_values, part_statistics
             by_language[part.lang] = float(self.pool(part_statistics.sum(axis=0)))
-            counts.update(np.unique(part.entries.reference_counts).tolist())
+            counts.update(np.unique(part.corpus.reference_counts).tolist())
         if statistics is None:
             statistics = mean_statistics(values)
         corpus = float(self.pool(statistics.sum(axis=0))) if by_language else float("nan")
-        return Scores(values, corpus, self._signature(collected.signature, counts), statistics, self.pool, by_language)
+        return Scores(values, corpus, self._signature(collector.signature, counts), statistics, self.pool, by_language)
 
     def _signature(self, tok: str, reference_counts: set[int]) -> str:
-        name, choices = self.choices()
-        if "references" in self.requires and reference_counts:
+        name, fields = self.signature_fields()
+        if "references" in self.needs and reference_counts:
             low, high = min(reference_counts), max(reference_counts)
-            choices["refs"] = low if low == high else f"{low}-{high}"
-        return signature(name, tok=tok, **choices)
+            fields["refs"] = low if low == high else f"{low}-{high}"
+        return signature(name, tok=tok, **fields)

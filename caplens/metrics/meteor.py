@@ -10,8 +10,8 @@ from threading import Thread
 
 import numpy as np
 
+from caplens.arrays import Floats
 from caplens.errors import CaplensError
-from caplens.metrics.base import Floats
 from caplens.metrics.java import JavaMetric
 from caplens.progress import track
 

@@ -1,103 +1,160 @@
-"""The metrics by name."""
+"""The metrics by name: those of caplens, those of other packages, and classes named by their path."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
-from caplens.backbones.mini import DEFAULT
-from caplens.embed import Engine
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
-from caplens.metrics.document_frequency import DocumentFrequency
-from caplens.metrics.embedding import Prompt
+from caplens.metrics.function import CaptionFunction, FunctionMetric, SampleFunction
+from caplens.metrics.options import ScoringKeywords, ScoringOptions
+from caplens.plugins import find_plugins, import_object, load_plugin
+
+MetricChoice = str | Metric | SampleFunction | CaptionFunction
+"""A name, a `Metric`, or a function; see `caplens.metric`."""
+PLUGINS = "caplens.metrics"
+"""The entry points of other packages."""
 
 
-class Entry(NamedTuple):
+class MetricEntry(NamedTuple):
     module: str
     class_name: str
     needs: str
+    """For people."""
     summary: str
 
 
 METRICS = {
     **{
-        f"bleu{n}": Entry("bleu", f"Bleu{n}", "references", f"BLEU-{n} as the COCO evaluation computes it (0 to 1)")
+        f"bleu{n}": MetricEntry("bleu", f"Bleu{n}", "references", f"BLEU-{n} as the COCO evaluation computes it (0 to 1)")
         for n in (1, 2, 3, 4)
     },
-    "rouge-l": Entry("rouge", "RougeL", "references", "ROUGE-L as the COCO evaluation computes it (0 to 1)"),
-    "cider": Entry("cider", "Cider", "references", "CIDEr-D as the COCO evaluation computes it: what papers report (0 to 10)"),
-    "cider-original": Entry("cider", "CiderOriginal", "references", "CIDEr by the paper's equations, without clipping (0 to 10)"),
-    "length": Entry("length", "Length", "caption", "tokens in the caption: the baseline any score should beat"),
-    "clipscore": Entry(
+    "rouge-l": MetricEntry("rouge", "RougeL", "references", "ROUGE-L as the COCO evaluation computes it (0 to 1)"),
+    "cider": MetricEntry(
+        "cider", "Cider", "references", "CIDEr-D as the COCO evaluation computes it: what papers report (0 to 10)"
+    ),
+    "cider-original": MetricEntry(
+        "cider", "CiderOriginal", "references", "CIDEr by the paper's equations, without clipping (0 to 10)"
+    ),
+    "length": MetricEntry("length", "Length", "caption", "tokens in the caption: the baseline any score should beat"),
+    "clipscore": MetricEntry(
         "clipscore",
         "ClipScore",
         "image, model",
         "CLIPScore: w times the cosine of caption and image (w is 2.5; 1 with caplens-mini)",
     ),
-    "refclipscore": Entry(
+    "refclipscore": MetricEntry(
         "clipscore", "RefClipScore", "image, references, model", "the harmonic mean of CLIPScore and the best reference's cosine"
     ),
-    "pacs": Entry("pacs", "PacS", "image, PAC-S checkpoint", "PAC-S: w times the cosine of caption and image (w is 2)"),
-    "refpacs": Entry(
+    "pacs": MetricEntry("pacs", "PacS", "image, PAC-S checkpoint", "PAC-S: w times the cosine of caption and image (w is 2)"),
+    "refpacs": MetricEntry(
         "pacs", "RefPacS", "image, references, PAC-S checkpoint", "the harmonic mean of PAC-S and the best reference's cosine"
     ),
-    "mcs": Entry("mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore without its English prompt"),
-    "clip+cider": Entry("clip_cider", "ClipCider", "image, references, model", "the mean of CLIPScore and CIDEr-D"),
-    "meteor": Entry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
-    "spice": Entry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
+    "mcs": MetricEntry("mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore without its English prompt"),
+    "clip+cider": MetricEntry("clip_cider", "ClipCider", "image, references, model", "the mean of CLIPScore and CIDEr-D"),
+    "meteor": MetricEntry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
+    "spice": MetricEntry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
 }
 
 
-def looks_at_images(name: str) -> bool:
-    try:
-        return "image" in _class_of(METRICS[check_name(name)]).requires
-    except InputError:
-        return False
+def list_metrics() -> dict[str, tuple[str, str]]:
+    """Name -> what it needs and a summary, of every metric that there is."""
+    entries = {name: (entry.needs, entry.summary) for name, entry in METRICS.items()}
+    for name in find_plugins(PLUGINS):
+        if name not in entries:
+            plugin = _checked(load_plugin(PLUGINS, name), name)
+            entries[name] = (", ".join(sorted(plugin.needs - {"caption"})) or "caption", plugin.summary)
+    return entries
 
 
-def _class_of(entry: Entry) -> Any:
-    return getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name)
+def metric_class(name: str) -> type[Metric]:
+    """The class of a metric: by its name, as CIDEr, Bleu_4, ROUGE_L, …, or by its path `package.module:Class`."""
+    if ":" in name:
+        return _checked(import_object(name), name)
+    canonical = canonical_name(name)
+    if canonical in METRICS:
+        entry = METRICS[canonical]
+        return _checked(getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name), name)
+    return _checked(load_plugin(PLUGINS, canonical), name)
 
 
-DEFAULT_METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
+def canonical_name(name: str) -> str:
+    """The name as caplens writes it; an error if there is no such metric."""
+    if ":" in name:
+        return name
+    spelled = {_plain(known): known for known in METRICS} | {"rouge": "rouge-l"}
+    if _plain(name) not in spelled:
+        spelled = {_plain(known): known for known in find_plugins(PLUGINS)} | spelled
+    if _plain(name) not in spelled:
+        near = get_close_matches(_plain(name), spelled, 1)
+        meant = f" Did you mean {spelled[near[0]]!r}?" if near else ""
+        raise InputError(f"unknown metric {name!r}; choose from: {', '.join(sorted(set(spelled.values()), key=_order))}.{meant}")
+    return spelled[_plain(name)]
 
 
-def check_name(name: str) -> str:
-    """The name as we write it, from CIDEr, Bleu_4, ROUGE_L, …; an error if there is no such metric."""
-    plain = {_plain(known): known for known in METRICS} | {"rouge": "rouge-l"}
-    if _plain(name) not in plain:
-        near = get_close_matches(_plain(name), plain, 1)
-        meant = f" Did you mean {plain[near[0]]!r}?" if near else ""
-        raise InputError(f"unknown metric {name!r}; choose from: {', '.join(METRICS)}.{meant}")
-    return plain[_plain(name)]
+def _order(name: str) -> int:
+    return list(METRICS).index(name) if name in METRICS else len(METRICS)
 
 
 def _plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def get_metric(
-    name: str,
-    tokenizer: str | None = None,
-    lang: str | None = None,
-    frequency: DocumentFrequency | None = None,
-    engine: Engine | None = None,
-    prompt: Prompt | None = None,
-) -> Metric:
-    """The metric called `name`; options that it does not have are none of its business."""
-    name = check_name(name)
-    entry = METRICS[name]
-    make = _class_of(entry)
-    metric: Metric
-    if "image" in make.requires:
-        if engine is None:
-            raise InputError(f"{name} looks at images and needs an engine, such as caplens.embed.open_engine({DEFAULT!r}).")
-        if name == "clip+cider":
-            metric = make(
-                get_metric("clipscore", engine=engine, prompt=prompt, lang=lang), get_metric("cider", tokenizer, lang, frequency)
-            )
-        else:
-            metric = make(engine, prompt, lang)
-    else:
-        metric = make(tokenizer, lang, frequency) if entry.module == "cider" else make(tokenizer, lang)
-    return metric
+def _checked(candidate: object, name: str) -> type[Metric]:
+    if not isinstance(candidate, type) or not issubclass(candidate, Metric):
+        raise InputError(f"{name!r} is not a metric: it must be a class derived from caplens.metrics.Metric.")
+    return candidate
+
+
+def get_metric(name: str, options: ScoringOptions | None = None, **keywords: Unpack[ScoringKeywords]) -> Metric:
+    """The metric called `name`, with those of the options that it has.
+
+    Parameters
+    ----------
+    name
+        As `caplens list metrics` shows it, or `package.module:Class`.
+    options, **keywords
+        See `ScoringOptions`.
+
+    Raises
+    ------
+    InputError
+        If there is no such metric.
+
+    Examples
+    --------
+    >>> get_metric("cider", tokenizer="13a").name
+    'cider'
+    """
+    return metric_class(name).from_options(ScoringOptions.of(options, **keywords))
+
+
+def needs_encoder(name: str | Metric) -> bool:
+    """Whether a metric computes with a model of images and texts; False for names that do not exist."""
+    if isinstance(name, Metric):
+        return "encoder" in name.needs
+    try:
+        return "encoder" in metric_class(name).needs
+    except InputError:
+        return False
+
+
+def _as_metric(entry: MetricChoice) -> str | Metric:
+    if isinstance(entry, str | Metric):
+        return entry
+    if callable(entry):
+        return FunctionMetric(entry)
+    raise InputError(f"a metric is a name, a Metric or a function, not {entry!r}; references are passed with references=.")
+
+
+def build_metrics(metrics: Sequence[MetricChoice], options: ScoringOptions) -> list[Metric]:
+    """The metrics of a run, each once. They share one engine and one table of document frequencies."""
+    unique = [_as_metric(entry) for entry in dict.fromkeys(metrics)]
+    classes = {name: metric_class(name) for name in unique if isinstance(name, str)}
+    if any("encoder" in kind.needs for kind in classes.values()):
+        options = replace(options, model=options.engine())
+    if options.df is not None:
+        options = replace(options, df=options.document_frequency())
+    return [classes[entry].from_options(options) if isinstance(entry, str) else entry for entry in unique]

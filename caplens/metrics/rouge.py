@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caplens.metrics.base import Floats, mean_statistics
+from caplens.arrays import Floats
 from caplens.metrics.lexical import LexicalMetric
 from caplens.progress import track
-from caplens.text.corpus import Entries
+from caplens.results.scores import mean_statistics
+from caplens.text.corpus import TokenizedCorpus
 
 BETA = 1.2
 # The COCO evaluation takes a text without tokens for one empty token.
@@ -40,13 +41,13 @@ def rouge_l(candidate: Sequence[int], references: Sequence[Sequence[int]], beta:
 class RougeL(LexicalMetric):
     name = "rouge-l"
 
-    def score_entries(self, entries: Entries) -> tuple[Floats, Floats]:
-        candidates, references = entries.candidates.lists(), entries.references.lists()
-        counts = track(entries.reference_counts.tolist(), "rouge-l", len(entries))
+    def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+        candidates, references = corpus.candidates.lists(), corpus.references.lists()
+        counts = track(corpus.reference_counts.tolist(), "rouge-l", len(corpus))
         values = np.array(
             [rouge_l(next(candidates) or _NO_TOKENS, [next(references) or _NO_TOKENS for _ in range(count)]) for count in counts]
         )
         return values, mean_statistics(values)
 
-    def choices(self) -> tuple[str, dict[str, object]]:
+    def signature_fields(self) -> tuple[str, dict[str, object]]:
         return "rouge-l", {"beta": BETA}

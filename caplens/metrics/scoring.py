@@ -1,87 +1,175 @@
 """One pass over the samples that feeds every metric of a run."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
 
+from caplens.data.languages import base_language
+from caplens.data.rows import row_from_sample
 from caplens.data.sample import Sample
-from caplens.errors import InputError
-from caplens.metrics.base import Collector, Metric, batched, problem
-from caplens.metrics.results import Results
+from caplens.errors import InputError, option
+from caplens.metrics.base import Collector, Metric, batched, with_errors
+from caplens.results.scores import RowError, ScoreResult, Scores
 
-_HINTS = {
-    "there are no references": " Give them with --references FILE or as 'references' in the file, or score against the images:"
-    " -m clipscore --images FOLDER.",
-    "there is no image": " Give their folder with --images FOLDER, or their paths as 'image' in the file.",
-    "there is no file": " Names of images are relative to the folder of --images.",
-}
+KeepColumns = bool | Sequence[str]
+"""Which columns of the input a result carries: all, or those named."""
+_SHOWN = 3
+"""Ids and languages that a warning names."""
 
 
-def run(samples: Iterable[Sample], metrics: Sequence[Metric], *, strict: bool = False) -> Results:
+def run_metrics(
+    samples: Iterable[Sample],
+    metrics: Sequence[Metric],
+    *,
+    strict: bool = False,
+    keep_columns: KeepColumns = False,
+    lang: str | None = None,
+) -> ScoreResult:
     """Score `samples` with `metrics`.
 
-    A sample that a metric cannot score gets NaN there and its reason in `errors`; with `strict` the first one stops
-    the run.
+    A sample that a metric cannot score gets NaN and a reason there, and is scored by the others. With `strict` the first such sample
+    is an error. It is an error, too, if no metric can score any sample. `lang` is the language of samples that name none.
     """
+    collectors, keys = _collectors(metrics)
+    result, first = ScoreResult([], [], {}), None
+    for batch in batched(samples):
+        first = first or batch[0]
+        start = len(result.ids)
+        _add_rows(result, batch, keep_columns)
+        for collector in collectors.values():
+            collector.feed(start, batch)
+            if strict:
+                _raise_first_error(result, collector)
+    if first is None:
+        raise InputError("there are no samples to score.")
+    for collector in collectors.values():
+        collector.finish()
+        if strict:
+            _raise_first_error(result, collector)
+    _check_any_scored(collectors.values(), metrics, result, first)
+    for metric, metric_keys in zip(metrics, keys, strict=True):
+        collected = [collectors[key] for key in metric_keys]
+        result.metrics[metric.name] = with_errors(metric.compute(collected, len(result.ids)), collected)
+    result.warnings = _warnings(collectors.values(), result, lang)
+    return result
+
+
+def _collectors(metrics: Sequence[Metric]) -> tuple[dict[Hashable, Collector], list[list[Hashable]]]:
+    """The collectors of a run by key, and the keys of each metric."""
     if not metrics:
         raise InputError("no metric was chosen; name at least one.")
     if len({metric.name for metric in metrics}) < len(metrics):
         raise InputError("two metrics of one run have the same name; score with them one at a time.")
     collectors: dict[Hashable, Collector] = {}
-    needs: dict[Hashable, frozenset[str]] = {}
-    key_of: list[Hashable] = []
+    keys = []
     for metric in metrics:
-        collector = metric.collector()
-        collectors.setdefault(collector.key, collector)
-        needs[collector.key] = metric.requires
-        key_of.append(collector.key)
+        own = metric.collectors()
+        for collector in own:
+            collectors.setdefault(collector.key, collector)
+        keys.append([collector.key for collector in own])
+    return collectors, keys
 
-    results = Results([], [], {})
-    scored = dict.fromkeys(collectors, 0)
-    unknown: dict[str, object] = {}
-    for batch in batched(samples):
-        unknown = unknown or dict(batch[0].meta)
-        start = len(results.ids)
-        results.ids.extend(sample.id for sample in batch)
-        results.groups.extend(sample.group for sample in batch)
-        results.langs.extend(sample.lang for sample in batch)
-        results.systems.extend(sample.system for sample in batch)
-        for key, collector in collectors.items():
-            lacking = {index: lack for index, sample in enumerate(batch) if (lack := problem(sample, needs[key]))}
-            if strict and lacking:
-                first = min(lacking)
-                raise InputError(f"sample {batch[first].id!r}: {lacking[first]}.")
-            good = [index for index in range(len(batch)) if index not in lacking]
-            collector.add([start + index for index in good], [batch[index] for index in good])
-            scored[key] += len(good)
-            results.problems |= {start + index: lack for index, lack in lacking.items()}
-            if strict:
-                _stop_at_problem(results, collector)
 
-    if not results.ids:
-        raise InputError("there are no samples to score.")
-    for key, collector in collectors.items():
-        collector.finish()
-        if strict:
-            _stop_at_problem(results, collector)
-        results.problems |= collector.problems
-        if scored[key] == len(collector.problems):
-            names = ", ".join(metric.name for metric, its in zip(metrics, key_of, strict=True) if its == key)
-            reason = next(iter((collector.problems or results.problems).values()))
-            hint = next((hint for word, hint in _HINTS.items() if word in reason), "")
-            if hint and unknown:
-                hint += f" (What is called {', '.join(map(repr, unknown))} in the file is not looked at.)"
-            raise InputError(f"none of the {len(results.ids)} samples can be scored with {names}: {reason}.{hint}")
-    results.metrics = {
-        metric.name: metric.compute(collectors[key], len(results.ids)) for metric, key in zip(metrics, key_of, strict=True)
+def _add_rows(result: ScoreResult, batch: Sequence[Sample], keep_columns: KeepColumns) -> None:
+    if keep_columns is not False:
+        _keep_columns(result, batch, keep_columns)
+    result.ids.extend(sample.id for sample in batch)
+    result.groups.extend(sample.group for sample in batch)
+    result.langs.extend(sample.lang for sample in batch)
+    result.systems.extend(sample.system for sample in batch)
+
+
+def _keep_columns(result: ScoreResult, batch: Sequence[Sample], names: KeepColumns) -> None:
+    """Carry columns of the input over; a row that lacks one has None there."""
+    start = len(result.ids)
+    for place, sample in enumerate(batch):
+        row = {name: value for name, value in _columns(sample).items() if names is True or name in names}  # type: ignore[operator]
+        for name in row.keys() - result.columns.keys():
+            result.columns[name] = [None] * (start + place)
+        for name, column in result.columns.items():
+            column.append(row.get(name))
+
+
+def _columns(sample: Sample) -> dict[str, Any]:
+    """The input's columns, without those that results have anyway and without images and videos in memory."""
+    if not isinstance(sample.image, str | PathLike | None):
+        sample = replace(sample, image=None)
+    if not isinstance(sample.video, str | PathLike | None):
+        sample = replace(sample, video=None)
+    return {name: value for name, value in row_from_sample(sample).items() if name not in ("id", "lang", "system")}
+
+
+def _raise_first_error(result: ScoreResult, collector: Collector) -> None:
+    for row, error in collector.errors.items():
+        raise InputError(f"sample {result.ids[row]!r}: {error.reason}.")
+
+
+def _check_any_scored(collectors: Iterable[Collector], metrics: Sequence[Metric], result: ScoreResult, first: Sample) -> None:
+    """Raise an error if no collector could take in any sample."""
+    failed = [collector for collector in collectors if len(collector.errors) == len(result.ids)]
+    if len(failed) < len(list(collectors)):
+        return
+    error = next(iter(failed[0].errors.values()))
+    names = ", ".join(metric.name for metric in metrics)
+    raise InputError(f"none of the {len(result.ids)} samples can be scored with {names}: {error.reason}.{_hint(error, first)}")
+
+
+def _hint(error: RowError, example: Sample) -> str:
+    """How to provide what is missing."""
+    hints = {
+        "there are no references": f" Pass them with {option('references', 'FILE')} or in the column 'references', or score"
+        f" against the images: {option('metrics', 'clipscore')} {option('images', 'FOLDER')}.",
+        "there is no image": f" Pass their folder with {option('images', 'FOLDER')}, or their paths in the column 'image'.",
+        "there is no file": f" Names of images are relative to the folder of {option('images')}.",
     }
-    warnings = [warning for source in collectors.values() for warning in source.warnings()]
-    warnings += [warning for scores in results.metrics.values() for warning in scores.warnings]
-    systems = {system for system in results.systems if system is not None}
+    hint = next((hint for words, hint in hints.items() if words in error.reason), "")
+    if hint and example.meta:
+        hint += f" (The columns {', '.join(map(repr, example.meta))} are not used.)"
+    return hint
+
+
+def _warnings(collectors: Iterable[Collector], result: ScoreResult, lang: str | None) -> list[str]:
+    warnings = [warning for collector in collectors for warning in collector.warnings()]
+    warnings += [warning for scores in result.metrics.values() for warning in scores.warnings]
+    warnings += _missing_warnings(result, lang)
+    systems = {system for system in result.systems if system is not None}
     if len(systems) > 1:
         warnings.append(f"the captions of {len(systems)} systems were scored together; 'compare' tells them apart.")
-    results.warnings = list(dict.fromkeys(warnings))
-    return results
+    return list(dict.fromkeys(warnings))
 
 
-def _stop_at_problem(results: Results, collector: Collector) -> None:
-    for row, reason in collector.problems.items():
-        raise InputError(f"sample {results.ids[row]!r}: {reason}.")
+def _missing_warnings(result: ScoreResult, lang: str | None) -> list[str]:
+    """One line for each reason why some metrics lack scores that others have, with counts by language or system."""
+    partial = {row for row, errors in result.row_errors.items() if len(errors) < len(result.metrics)}
+    affected: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for name, scores in result.metrics.items():
+        for reason, rows in _rows_by_reason(scores, partial).items():
+            affected.setdefault((reason, tuple(rows)), []).append(name)
+    return [
+        f"{', '.join(names)}: {len(rows):,} of {len(result.ids):,} captions have no score: {reason}"
+        f" ({_which(result, rows, lang)})."
+        for (reason, rows), names in affected.items()
+    ]
+
+
+def _rows_by_reason(scores: Scores, among: set[int]) -> dict[str, list[int]]:
+    """Reason -> rows that lack something; what was given and cannot be used is reported for each caption."""
+    by_reason: dict[str, list[int]] = {}
+    for row, error in scores.errors.items():
+        if row in among and not error.unusable:
+            by_reason.setdefault(error.reason, []).append(row)
+    return by_reason
+
+
+def _which(result: ScoreResult, rows: Sequence[int], lang: str | None) -> str:
+    """Which captions: whole languages or systems where they are, else the first ids."""
+    langs = [base_language(tag or lang or "en") for tag in result.langs]
+    for what, labels in (("languages", langs), ("systems", result.systems)):
+        inside = {labels[row] for row in rows}
+        if len(set(labels)) > 1 and len(rows) == sum(label in inside for label in labels):
+            return f"all of the {what} {', '.join(sorted(str(label) for label in inside))}"
+    if len(rows) == len(result.ids):
+        return "all captions"
+    shown = ", ".join(result.ids[row] for row in rows[:_SHOWN])
+    return shown if len(rows) <= _SHOWN else f"{shown}, …"

@@ -7,8 +7,8 @@ from contextlib import contextmanager, redirect_stdout
 
 import numpy as np
 
+from caplens.arrays import Floats
 from caplens.errors import CaplensError
-from caplens.metrics.base import Floats
 from caplens.metrics.java import JavaMetric
 
 

@@ -1,5 +1,5 @@
-"""Views of results: tables in several forms."""
+"""Results as documents: tables in several forms, plots, and the HTML page."""
 
-from caplens.report.tables import Table, delimited, latex, markdown
+from caplens.report.tables import delimited, latex, markdown
 
-__all__ = ["Table", "delimited", "latex", "markdown"]
+__all__ = ["delimited", "latex", "markdown"]

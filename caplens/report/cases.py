@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from caplens.bench import BenchResults, Comparison, get_benchmark, load_checked
+from caplens.arrays import Floats
+from caplens.benchmarks import get_benchmark
+from caplens.benchmarks.evaluate import load_checked
 from caplens.data import Sample, SampleFile, read_references, samples_by_system, with_images
 from caplens.data.languages import base_language
-from caplens.errors import InputError
-from caplens.metrics import Results
-from caplens.report.documents import Document
-from caplens.stats.arrays import Floats
+from caplens.errors import InputError, option
+from caplens.report.documents import Document, InputPaths
+from caplens.results.agreement import AgreementResult
+from caplens.results.comparison import Comparison
+from caplens.results.scores import ScoreResult
 
 MOST = 200
 _OF_EACH = 12
@@ -37,39 +40,30 @@ class Case:
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where captions and images are, if not where a result says; several files of captions where systems were compared."""
-
-    captions: Sequence[Path] = ()
-    references: Path | None = None
-    images: Path | None = None
-    data: Path | None = None
-
-
-def find_cases(document: Document, given: Places) -> list[Case]:
+def find_cases(document: Document, paths: InputPaths) -> list[Case]:
     """The captions of a result with their scores; an error where the captions are not at hand or are others by now."""
-    found = document.found
-    if isinstance(found, Results):
-        return _cases_of(found, list(_joined(SampleFile(_captions(document, given)), document, given)), document.lang)
-    if isinstance(found, Comparison):
-        joined = {name: list(_joined(samples, document, given)) for name, samples in _systems(document, given).items()}
-        return _cases_of_systems(found, joined)
-    if isinstance(found, BenchResults):
-        return _cases_of_bench(found, _judged(found, document, given))
+    result = document.result
+    if isinstance(result, ScoreResult):
+        captions = SampleFile(_captions(document, paths), mark_repeats=True)
+        return _cases_of(result, list(_joined(captions, document, paths)), document.lang)
+    if isinstance(result, Comparison):
+        joined = {name: list(_joined(samples, document, paths)) for name, samples in _systems(document, paths).items()}
+        return _cases_of_systems(result, joined)
+    if isinstance(result, AgreementResult):
+        return _cases_of_bench(result, _judged(result, document, paths))
     return []
 
 
-def _cases_of(results: Results, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
+def _cases_of(results: ScoreResult, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
     """`samples` are those that were scored, in the same order; `lang` is the language of those that name none."""
     scored = list(zip(results.ids, results.langs, results.systems, strict=True))
     if [(sample.id, sample.lang, sample.system) for sample in samples] != scored:
-        raise InputError("the captions are not those that were scored; name the file that was, with --captions.")
+        raise InputError(f"the captions are not those that were scored; name the file that was, with {option('captions')}.")
     return [
         Case(
             replace(sample, lang=base_language(sample.lang or lang)),
             {name: float(scores.values[row]) for name, scores in results.metrics.items()},
-            float(np.mean(sample.ratings)) if sample.ratings else None,
+            float(np.mean(sample.rating_values)) if sample.ratings else None,
         )
         for row, sample in enumerate(samples)
     ]
@@ -83,17 +77,17 @@ def _cases_of_systems(comparison: Comparison, systems: Mapping[str, Sequence[Sam
             key = (identifier, None if tag is None else base_language(tag))
             if key not in by_key:
                 raise InputError(
-                    f"the captions of {name} are not those that were compared; name the file that was, with --captions."
+                    f"the captions of {name} are not those that were compared; name the file that was, with {option('captions')}."
                 )
             scores = {metric: float(found[name][row]) for metric, found in comparison.values.items()}
             made.append(Case(replace(by_key[key], system=name), scores))
     return made
 
 
-def _cases_of_bench(results: BenchResults, samples: Sequence[Sample]) -> list[Case]:
+def _cases_of_bench(results: AgreementResult, samples: Sequence[Sample]) -> list[Case]:
     by_id = {sample.id: sample for sample in samples}
     if not by_id.keys() >= set(results.ids):
-        raise InputError("the benchmark's files are not those that were used; name their folder with --data.")
+        raise InputError(f"the benchmark's files are not those that were used; name their folder with {option('data')}.")
     # A caption that several people judged may be several data points.
     rows: dict[tuple[str, str | None], list[int]] = {}
     for row, identifier in enumerate(results.ids):
@@ -108,53 +102,53 @@ def _cases_of_bench(results: BenchResults, samples: Sequence[Sample]) -> list[Ca
     ]
 
 
-def _systems(document: Document, given: Places) -> Mapping[str, Iterable[Sample]]:
+def _systems(document: Document, paths: InputPaths) -> Mapping[str, Iterable[Sample]]:
     """The captions of each system, from a file for each or from one."""
-    if given.captions:
-        return samples_by_system(given.captions)
+    if paths.captions:
+        return samples_by_system(paths.captions)
     named = document.inputs.get("systems")
     if named:
         return {name: SampleFile(_path(document, path)) for name, path in named.items()}
-    return samples_by_system([_captions(document, given)])
+    return samples_by_system([_captions(document, paths)])
 
 
-def _captions(document: Document, given: Places) -> Path:
-    if len(given.captions) > 1:
-        raise InputError("this result is about one file of captions; several were named with --captions.")
-    if given.captions:
-        return given.captions[0]
+def _captions(document: Document, paths: InputPaths) -> Path:
+    if len(paths.captions) > 1:
+        raise InputError(f"this result is about one file of captions; several were named with {option('captions')}.")
+    if paths.captions:
+        return paths.captions[0]
     if not document.inputs.get("captions"):
-        raise InputError("the file does not say where the captions are; name them with --captions.")
+        raise InputError(f"the file does not say where the captions are; name them with {option('captions')}.")
     return _path(document, document.inputs["captions"])
 
 
 def _path(document: Document, name: Any) -> Path:
     path = document.folder / str(name)
     if not path.exists():
-        raise InputError(f"{path}: there is no such file any more.")
+        raise InputError(f"{path}: this file no longer exists.")
     return path
 
 
-def _joined(samples: Any, document: Document, given: Places) -> Iterator[Sample]:
-    """With references and images, if any were given."""
+def _joined(samples: Any, document: Document, paths: InputPaths) -> Iterator[Sample]:
+    """With references and images, if any were paths."""
     references, images = (document.inputs.get(name) for name in ("references", "images"))
-    source = given.references or (_path(document, references) if references else None)
-    folder = given.images or (_path(document, images) if images else None)
+    source = paths.references or (_path(document, references) if references else None)
+    folder = paths.images or (_path(document, images) if images else None)
     if source is not None:
         samples = read_references(source).joined(samples, document.inputs.get("lang"))
     yield from samples if folder is None else with_images(samples, folder)
 
 
-def _judged(found: BenchResults, document: Document, given: Places) -> list[Sample]:
+def _judged(result: AgreementResult, document: Document, paths: InputPaths) -> list[Sample]:
     named = document.inputs.get("data")
-    data = given.data or (_path(document, named) if named else None)
+    data = paths.data or (_path(document, named) if named else None)
     if data is None:
-        raise InputError("the file does not say where the benchmark is; name its folder with --data.")
-    benchmark = get_benchmark(found.benchmark)
+        raise InputError(f"the file does not say where the benchmark is; name its folder with {option('data')}.")
+    benchmark = get_benchmark(result.benchmark)
     home = benchmark.home(data)
-    samples = load_checked(benchmark, home, found.protocol, found.lang).samples
+    samples = load_checked(benchmark, home, result.protocol, result.lang).samples
     images = document.inputs.get("images")
-    folder = given.images or (_path(document, images) if images else None)
+    folder = paths.images or (_path(document, images) if images else None)
     if folder is None:
         folder = next((home / name for name in benchmark.image_folders if (home / name).is_dir()), None)
     return samples if folder is None else list(with_images(samples, folder))

@@ -16,22 +16,24 @@ import jinja2
 from markupsafe import Markup
 
 from caplens.data.files import replacing
-from caplens.data.sample import Picture
-from caplens.embed.pictures import UnreadableError, decode, name_of, read
+from caplens.data.media import ImageSource, media_name
+from caplens.embed.images import UnreadableError, decode, read
 from caplens.progress import track
-from caplens.report.cases import Places
-from caplens.report.documents import Document
+from caplens.report.documents import Document, InputPaths
 from caplens.report.sections import Section, make_sections
-from caplens.report.tables import Table, delimited, latex
+from caplens.report.tables import delimited, latex
+from caplens.results.table import Table
 from caplens.version import __version__
 
 _SIDE = 320
 _QUALITY = 72
 
 
-def write_page(documents: Sequence[Document], target: Path, given: Places | None = None, title: str = "caplens report") -> None:
-    """Write the report about some results; `given` says where captions and images are, if not where the results say."""
-    sections = make_sections(documents, given or Places())
+def write_page(
+    documents: Sequence[Document], target: Path, paths: InputPaths | None = None, title: str = "caplens report"
+) -> None:
+    """Write the report about some results; `paths` says where captions and images are, if not where the results say."""
+    sections = make_sections(documents, paths or InputPaths())
     with replacing(target) as temporary:
         temporary.write_text(render(sections, title), encoding="utf-8", newline="\n")
 
@@ -92,13 +94,13 @@ class Thumbnails:
         return Markup("\n".join(rules))
 
 
-def _thumbnail(picture: Picture) -> str:
+def _thumbnail(picture: ImageSource) -> str:
     """Empty where the image cannot be opened; the caption is shown all the same."""
     try:
         with warnings.catch_warnings():
             # Of images that are large, but not too large.
             warnings.simplefilter("ignore")
-            image = decode(read(picture), name_of(picture))
+            image = decode(read(picture), media_name(picture))
     except UnreadableError:
         return ""
     image.thumbnail((_SIDE, _SIDE))

@@ -20,7 +20,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from caplens.stats.arrays import Floats
+from caplens.arrays import Floats
 
 _INK, _RULE = "#0b0b0c", "#c3c2b8"
 """Stand for the page's own colours, and are replaced by them."""
@@ -246,15 +246,15 @@ def against_people(human: Floats, scores: Mapping[str, Floats], captions: Mappin
     levels = np.unique(human)
     across = _across(len(scores), 3 if len(levels) <= 6 else 2)
     down = -(-len(scores) // across)
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
 
     def draw(figure: Figure) -> None:
         for number, ((name, values), axes) in enumerate(zip(scores.items(), _panels(figure, down, across), strict=False)):
             colour = COLOURS[number % len(COLOURS)]
-            shown = chance.permutation(len(human))[:_MOST_POINTS]
+            shown = rng.permutation(len(human))[:_MOST_POINTS]
             if len(levels) <= _MOST_LEVELS:
                 place = np.searchsorted(levels, human)
-                jitter = chance.uniform(-0.16, 0.16, len(shown))
+                jitter = rng.uniform(-0.16, 0.16, len(shown))
                 axes.plot(place[shown] + jitter, values[shown], ".", color=colour, markersize=2, alpha=0.45)
                 _violins(axes, [values[human == level] for level in levels], colour)
                 axes.set_xticks(

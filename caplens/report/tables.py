@@ -1,11 +1,9 @@
-"""A table, and the forms it can be written in."""
+"""The forms in which documents take tables: Markdown, LaTeX and CSV."""
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-Cell = str | float | int | None
+from caplens.results.table import Table
 
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -22,26 +20,6 @@ _LATEX_SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
 }
-
-
-@dataclass
-class Table:
-    """Rows of cells under named columns. `notes` go below the table."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    title: str = ""
-    notes: list[str] = field(default_factory=list)
-    digits: int = 3
-
-    def shown(self, cell: Cell) -> str:
-        """A cell for people: numbers rounded, nothing as a dash."""
-        if cell is None or cell != cell:
-            return "–"
-        return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
-
-    def is_number(self, column: int) -> bool:
-        return all(row[column] is None or isinstance(row[column], int | float) for row in self.rows)
 
 
 def markdown(table: Table) -> str:

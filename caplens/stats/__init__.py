@@ -1,9 +1,9 @@
 """Correlations, intervals, significance and agreement: arrays in, numbers out."""
 
 from caplens.stats.agreement import fleiss_kappa, krippendorff_alpha
-from caplens.stats.bootstrap import bootstrap, bootstrap_pooled, interval
 from caplens.stats.correlation import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, Coefficient, get_coefficient
 from caplens.stats.pairwise import PairwiseAccuracy, pairwise_accuracy, tie_calibrated_accuracy
+from caplens.stats.resampling import bootstrap, bootstrap_pooled, interval
 from caplens.stats.significance import (
     Difference,
     benjamini_hochberg,

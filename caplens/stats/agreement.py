@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caplens.arrays import Floats
 from caplens.errors import InputError
-from caplens.stats.arrays import Floats
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: str = "interval") -> float:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caplens.arrays import Floats, Ints
 from caplens.errors import InputError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Groups = Sequence[object] | NDArray[np.generic] | None
 
 

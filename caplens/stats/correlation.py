@@ -12,8 +12,9 @@ import numpy as np
 import scipy  # its parts are loaded when first used, which spares every command half a second
 from numpy.typing import ArrayLike
 
+from caplens.arrays import Floats, Ints
 from caplens.errors import InputError
-from caplens.stats.arrays import Floats, Ints, dense_ranks, paired
+from caplens.stats.arrays import dense_ranks, paired
 
 _MOST_LEVELS = 32
 _BLOCK_CELLS = 250_000
@@ -47,7 +48,7 @@ def _in_blocks(compute: Callable[[Floats], Floats], draws: Floats, cells: int) -
     return np.concatenate([compute(draws[start : start + block]) for start in range(0, len(draws), block)])
 
 
-class _Pairs(NamedTuple):
+class _PairCounts(NamedTuple):
     """What Kendall's coefficients are made of, for each resample."""
 
     concordant_minus_discordant: Floats
@@ -70,13 +71,13 @@ class _PairCounter:
         levels = np.arange(self._levels)
         self._side = np.sign(levels[:, None] - levels[None, :]).astype(np.float64)
 
-    def __call__(self, draws: Floats) -> _Pairs:
+    def __call__(self, draws: Floats) -> _PairCounts:
         table = (self._rows_in @ np.ascontiguousarray(draws.T)).reshape(self._ranks, self._levels, len(draws))
         # A row is rightly above those of lower rank and level, and wrongly above those of lower rank and higher level.
         # Rows of its own rank cancel out, so the running total may include them.
         balance = self._side @ np.cumsum(table, axis=0)
         of_x, of_y = table.sum(axis=1), table.sum(axis=0)
-        return _Pairs(
+        return _PairCounts(
             np.einsum("ilr,ilr->r", table, balance),
             of_y.sum(axis=0),
             (of_x * (of_x - 1)).sum(axis=0) / 2,
@@ -86,20 +87,20 @@ class _PairCounter:
         )
 
 
-def _tau_b(pairs: _Pairs) -> Floats:
+def _tau_b(pairs: _PairCounts) -> Floats:
     every = pairs.size * (pairs.size - 1) / 2
     tau: Floats = pairs.concordant_minus_discordant / np.sqrt(every - pairs.tied_x) / np.sqrt(every - pairs.tied_y)
     return tau
 
 
-def _tau_c(pairs: _Pairs) -> Floats:
+def _tau_c(pairs: _PairCounts) -> Floats:
     """Stuart's tau-c: the classes of the side with fewer of them set the largest possible value."""
     classes = np.minimum(pairs.distinct_x, pairs.distinct_y)
     tau: Floats = 2 * pairs.concordant_minus_discordant / (pairs.size**2 * (classes - 1) / classes)
     return tau
 
 
-def _kendall(variant: str, formula: Callable[[_Pairs], Floats]) -> Coefficient:
+def _kendall(variant: str, formula: Callable[[_PairCounts], Floats]) -> Coefficient:
     def compute(x: Floats, y: Floats) -> float:
         return float(scipy.stats.kendalltau(x, y, variant=variant).statistic)
 

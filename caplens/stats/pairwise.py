@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caplens.arrays import Floats
 from caplens.errors import InputError
-from caplens.stats.arrays import Floats, Groups, group_numbers, paired
+from caplens.stats.arrays import Groups, group_numbers, paired
 
 
 class PairwiseAccuracy(NamedTuple):
@@ -21,7 +22,7 @@ class PairwiseAccuracy(NamedTuple):
     human_ties: int
 
 
-class _Pairs(NamedTuple):
+class _ComparedPairs(NamedTuple):
     gap: Floats
     agrees: np.ndarray
     human_tie: np.ndarray
@@ -56,7 +57,7 @@ def tie_calibrated_accuracy(metric: ArrayLike, human: ArrayLike, groups: Groups 
     return PairwiseAccuracy(float(accuracies[best]), float(epsilons[best]), len(gap), int(pairs.human_tie.sum()))
 
 
-def _pairs(metric: ArrayLike, human: ArrayLike, groups: Groups) -> _Pairs:
+def _pairs(metric: ArrayLike, human: ArrayLike, groups: Groups) -> _ComparedPairs:
     scores, ratings = paired(metric, human)
     if groups is None:
         groups = np.zeros(len(scores))
@@ -76,4 +77,6 @@ def _pairs(metric: ArrayLike, human: ArrayLike, groups: Groups) -> _Pairs:
         weights.append(np.full(len(i), 1 / len(i)))
     if not gaps:
         raise InputError("no group has two rows, so there is no pair to compare.")
-    return _Pairs(np.concatenate(gaps), np.concatenate(agreements), np.concatenate(ties), np.concatenate(weights) / len(gaps))
+    return _ComparedPairs(
+        np.concatenate(gaps), np.concatenate(agreements), np.concatenate(ties), np.concatenate(weights) / len(gaps)
+    )

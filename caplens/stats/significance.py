@@ -12,10 +12,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from caplens.arrays import Floats
 from caplens.errors import InputError
-from caplens.stats.arrays import Floats, Groups, group_numbers, paired, sum_by_group
-from caplens.stats.bootstrap import bootstrap, bootstrap_pooled, interval
+from caplens.stats.arrays import Groups, group_numbers, paired, sum_by_group
 from caplens.stats.correlation import Coefficient
+from caplens.stats.resampling import bootstrap, bootstrap_pooled, interval
 
 Pool = Callable[[Floats], Floats]
 

@@ -5,8 +5,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caplens.arrays import Floats
 from caplens.errors import InputError
-from caplens.stats.arrays import Floats, matrices
+from caplens.stats.arrays import matrices
 from caplens.stats.correlation import Coefficient
 
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caplens.arrays import Ints
 from caplens.text.tokenizer import Tokenizer
 from caplens.text.vocabulary import Vocabulary
 
-Ints = NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -39,7 +39,7 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class Entries:
+class TokenizedCorpus:
     """Candidates with their references: candidate i has `reference_counts[i]` consecutive texts of `references`."""
 
     candidates: Ragged
@@ -48,7 +48,7 @@ class Entries:
     vocabulary: Vocabulary
     _remembered: dict[str, Any] = field(default_factory=dict)
 
-    def remember(self, what: str, compute: Callable[[], T]) -> T:
+    def cached(self, what: str, compute: Callable[[], T]) -> T:
         """What several computations need of the same entries is made once."""
         if what not in self._remembered:
             self._remembered[what] = compute()
@@ -58,7 +58,7 @@ class Entries:
     def __len__(self) -> int:
         return len(self.candidates.lengths)
 
-    def chunks(self, tokens: int) -> Iterator["Entries"]:
+    def chunks(self, tokens: int) -> Iterator["TokenizedCorpus"]:
         """The same entries in pieces of about `tokens` tokens, to bound what is in memory at once."""
         by_candidate = _offsets(self.candidates.lengths)
         by_reference = _offsets(self.references.lengths)
@@ -68,7 +68,7 @@ class Entries:
         while start < len(self):
             stop = max(start + 1, int(np.searchsorted(load, load[start] + tokens)))
             stop = min(stop, len(self))
-            yield Entries(
+            yield TokenizedCorpus(
                 self.candidates.slice(start, stop, by_candidate),
                 self.references.slice(int(first_reference[start]), int(first_reference[stop]), by_reference),
                 self.reference_counts[start:stop],
@@ -89,7 +89,7 @@ class Entries:
             yield next(candidates), [next(references) for _ in range(count)]
 
 
-class EntriesBuilder:
+class CorpusBuilder:
     """Collects entries batch by batch."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -109,8 +109,8 @@ class EntriesBuilder:
         tokens.frombytes(numbers.tobytes())
         lengths.frombytes(counts.tobytes())
 
-    def build(self) -> Entries:
-        return Entries(
+    def build(self) -> TokenizedCorpus:
+        return TokenizedCorpus(
             Ragged(_as_array(self._candidates), _as_array(self._candidate_lengths)),
             Ragged(_as_array(self._references), _as_array(self._reference_lengths)),
             _as_array(self._reference_counts),

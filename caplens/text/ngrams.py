@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.text.corpus import Entries, Ints
+from caplens.arrays import Ints
+from caplens.text.corpus import TokenizedCorpus
 
 Keys = NDArray[np.uint64]
 _HASH_BASE = np.uint64(0x9E3779B97F4A7C15)
@@ -29,7 +30,7 @@ class NgramCounts:
     """(gram, entry) as one number; ascending among the candidates, and among the references."""
 
 
-def count_ngrams(entries: Entries, n: int) -> NgramCounts:
+def count_ngrams(entries: TokenizedCorpus, n: int) -> NgramCounts:
     """Count the n-grams of order 1 to 4 in every candidate and reference of `entries`."""
     texts = entries.candidates.followed_by(entries.references)
     text_at = np.repeat(np.arange(len(texts.lengths), dtype=np.int32), texts.lengths)
@@ -66,7 +67,7 @@ def ngram_keys(tokens: NDArray[np.int32], starts: Ints, n: int, vocabulary_size:
     return keys
 
 
-def _windows(entries: Entries, tokens: NDArray[np.int32], n: int) -> tuple[Ints, Ints]:
+def _windows(entries: TokenizedCorpus, tokens: NDArray[np.int32], n: int) -> tuple[Ints, Ints]:
     """The places in `tokens` where n tokens start, ordered by those tokens, and their number in that order.
 
     Numbers grow with the tokens and are equal where they are equal. Windows that run from one text into the next are
@@ -82,13 +83,13 @@ def _windows(entries: Entries, tokens: NDArray[np.int32], n: int) -> tuple[Ints,
         codes = head[:places] * np.uint64(len(tokens)) + tail[shift : shift + places]
     order, number = _ordered(codes)
     if n <= 2:
-        entries.remember(f"{n}-gram numbers", lambda: _scattered(order, number))
+        entries.cached(f"{n}-gram numbers", lambda: _scattered(order, number))
     return order, number
 
 
-def _numbers(entries: Entries, tokens: NDArray[np.int32], n: int) -> Keys:
+def _numbers(entries: TokenizedCorpus, tokens: NDArray[np.int32], n: int) -> Keys:
     """The number of the n tokens from each place on; those of orders 1 and 2 are what higher orders are made of."""
-    return entries.remember(f"{n}-gram numbers", lambda: _scattered(*_windows(entries, tokens, n)))
+    return entries.cached(f"{n}-gram numbers", lambda: _scattered(*_windows(entries, tokens, n)))
 
 
 def _ordered(codes: Keys) -> tuple[Ints, Ints]:

@@ -93,7 +93,7 @@ class Subwords:
         """Every character that some piece has."""
         return frozenset(character for piece in self._known for character in piece)
 
-    def strange_share(self, text: str) -> float:
+    def unknown_letter_share(self, text: str) -> float:
         """How many of a text's letters, from 0 to 1, are in no piece: the vocabulary was learned without them."""
         letters = [letter for word in words_of(text) for letter in word[1:] if unicodedata.category(letter)[0] == "L"]
         return sum(letter not in self.characters for letter in letters) / len(letters) if letters else 0.0

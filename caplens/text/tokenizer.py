@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from caplens.data.languages import base_language
 from caplens.errors import InputError
+from caplens.plugins import find_plugins, load_plugin
 from caplens.text.vocabulary import Vocabulary
 
 Numbers = NDArray[np.int32]
@@ -22,6 +23,8 @@ class Tokenizer(ABC):
     """Turns a caption into tokens. One object serves one language and may remember words it has seen."""
 
     name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    """One line for `caplens list tokenizers`, of tokenizers of other packages."""
 
     def __init__(self, lang: str = "en") -> None:
         self.lang = lang
@@ -43,7 +46,7 @@ class Tokenizer(ABC):
         return numbers, np.fromiter(map(len, tokens), np.int32, len(tokens))
 
 
-class Entry(NamedTuple):
+class TokenizerEntry(NamedTuple):
     module: str
     class_name: str
     extra: str | None
@@ -51,21 +54,27 @@ class Entry(NamedTuple):
 
 
 TOKENIZERS = {
-    "ptb": Entry("ptb", "PTBTokenizer", None, "Penn Treebank as in the COCO evaluation, lower case, no punctuation (English)"),
-    "unicode": Entry(
+    "ptb": TokenizerEntry(
+        "ptb", "PTBTokenizer", None, "Penn Treebank as in the COCO evaluation, lower case, no punctuation (English)"
+    ),
+    "unicode": TokenizerEntry(
         "unicode",
         "UnicodeTokenizer",
         None,
         "Unicode words, single characters for scripts without spaces, no punctuation",
     ),
-    "char": Entry("char", "CharTokenizer", None, "single characters of any script, no punctuation"),
-    "space": Entry("space", "SpaceTokenizer", None, "what spaces part, as it is: for text that is tokenized already"),
-    "13a": Entry("mteval_13a", "Mteval13aTokenizer", "sacrebleu", "sacrebleu's 13a on lower-cased text, punctuation kept"),
-    "intl": Entry("mteval_intl", "MtevalIntlTokenizer", "sacrebleu", "sacrebleu's intl on lower-cased text, punctuation kept"),
-    "jieba": Entry("chinese", "JiebaTokenizer", "cjk", "Chinese words by jieba, no punctuation"),
-    "ja-mecab": Entry("japanese", "JapaneseTokenizer", "cjk", "Japanese words by MeCab with IPADIC, no punctuation"),
-    "ko-mecab": Entry("korean", "KoreanTokenizer", "cjk", "Korean morphemes by mecab-ko, no punctuation"),
-    "newmm": Entry("thai", "ThaiTokenizer", "cjk", "Thai words by PyThaiNLP's newmm, no punctuation"),
+    "char": TokenizerEntry("char", "CharTokenizer", None, "single characters of any script, no punctuation"),
+    "space": TokenizerEntry("space", "SpaceTokenizer", None, "what spaces part, as it is: for text that is tokenized already"),
+    "13a": TokenizerEntry(
+        "mteval_13a", "Mteval13aTokenizer", "sacrebleu", "sacrebleu's 13a on lower-cased text, punctuation kept"
+    ),
+    "intl": TokenizerEntry(
+        "mteval_intl", "MtevalIntlTokenizer", "sacrebleu", "sacrebleu's intl on lower-cased text, punctuation kept"
+    ),
+    "jieba": TokenizerEntry("chinese", "JiebaTokenizer", "cjk", "Chinese words by jieba, no punctuation"),
+    "ja-mecab": TokenizerEntry("japanese", "JapaneseTokenizer", "cjk", "Japanese words by MeCab with IPADIC, no punctuation"),
+    "ko-mecab": TokenizerEntry("korean", "KoreanTokenizer", "cjk", "Korean morphemes by mecab-ko, no punctuation"),
+    "newmm": TokenizerEntry("thai", "ThaiTokenizer", "cjk", "Thai words by PyThaiNLP's newmm, no punctuation"),
 }
 
 
@@ -74,12 +83,32 @@ def default_tokenizer(lang: str | None) -> str:
     return "ptb" if lang is None or base_language(lang) == "en" else "unicode"
 
 
+PLUGINS = "caplens.tokenizers"
+"""The entry points of other packages: name -> a `Tokenizer` class."""
+
+
+def list_tokenizers() -> dict[str, tuple[str | None, str]]:
+    """Name -> the extra that it needs and a summary, of every tokenizer that there is."""
+    entries = {name: (entry.extra, entry.summary) for name, entry in TOKENIZERS.items()}
+    plugins = {name: (None, _plugin(name).summary) for name in find_plugins(PLUGINS) if name not in entries}
+    return {**entries, **plugins}
+
+
+def _plugin(name: str) -> type[Tokenizer]:
+    plugin = load_plugin(PLUGINS, name)
+    if not isinstance(plugin, type) or not issubclass(plugin, Tokenizer):
+        raise InputError(f"{name!r} is not a tokenizer: it must be a class derived from caplens.text.Tokenizer.")
+    return plugin
+
+
 @cache
 def get_tokenizer(name: str, lang: str = "en") -> Tokenizer:
     """The tokenizer called `name`, for captions in `lang`."""
-    try:
+    if name in TOKENIZERS:
         entry = TOKENIZERS[name]
-    except KeyError:
-        raise InputError(f"unknown tokenizer {name!r}; choose one of: {', '.join(TOKENIZERS)}.") from None
-    tokenizer: Tokenizer = getattr(import_module(f"caplens.text.{entry.module}"), entry.class_name)(lang)
-    return tokenizer
+        tokenizer: Tokenizer = getattr(import_module(f"caplens.text.{entry.module}"), entry.class_name)(lang)
+        return tokenizer
+    if name in find_plugins(PLUGINS):
+        return _plugin(name)(lang)
+    choice = ", ".join([*TOKENIZERS, *find_plugins(PLUGINS)])
+    raise InputError(f"unknown tokenizer {name!r}; choose one of: {choice}.")

@@ -68,10 +68,10 @@ def test_nothing_and_punctuation_have_a_vector_too(mini):
 
 
 def test_languages_and_scripts_that_it_never_saw_are_told(mini):
-    assert mini.doubt("Ein Hund läuft am Strand.", "de") is None
-    assert "not trained on Swahili" in mini.doubt("mbwa anakimbia", "sw")
-    assert "not trained on this script" in mini.doubt("สุนัขวิ่งบนหญ้า", None)
-    assert mini.doubt("A dog ❤️ runs", None) is None
+    assert mini.coverage_warning("Ein Hund läuft am Strand.", "de") is None
+    assert "not trained on Swahili" in mini.coverage_warning("mbwa anakimbia", "sw")
+    assert "not trained on this script" in mini.coverage_warning("สุนัขวิ่งบนหญ้า", None)
+    assert mini.coverage_warning("A dog ❤️ runs", None) is None
 
 
 def drawing() -> Image.Image:
@@ -109,7 +109,7 @@ def test_doubts_stand_beside_scores(write):
     ]
     results = package.score(write("captions.jsonl", rows), "clipscore", images=EXAMPLES)
     assert results.to_dict()["doubts"] == {"2": "caplens-mini was not trained on Swahili"}
-    assert [row["doubt"] for row in results.to_rows()] == [None, "caplens-mini was not trained on Swahili"]
+    assert [row["coverage_warning"] for row in results.to_rows()] == [None, "caplens-mini was not trained on Swahili"]
     assert results.warnings == ["do not trust the scores of 1 of the captions: caplens-mini was not trained on Swahili."]
     assert "|w:1|" in results["clipscore"].signature
     assert "|prompt:none|" in results["clipscore"].signature

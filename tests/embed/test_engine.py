@@ -21,8 +21,8 @@ from caplens.backbones.base import normalized
 from caplens.backbones.transform import ImageTransform
 from caplens.data import Sample
 from caplens.embed import Engine, Store, Text
-from caplens.embed.opener import Openers, open_pixels
-from caplens.embed.pictures import decode, picture_key, read
+from caplens.embed.decode_pool import DecoderPool, open_pixels
+from caplens.embed.images import decode, image_content_key, read
 from caplens.errors import CaplensError
 
 TESTS = Path(__file__).parents[1]
@@ -309,9 +309,9 @@ def test_the_language_is_part_of_a_text_only_for_models_that_read_it():
 def test_processes_open_images_as_threads_do(tmp_path, photos):
     """Also bad ones; one that crashes the process costs nothing but itself."""
     transform = ImageTransform((24, 20), resize=24)
-    openers = Openers(2, 4, transform)
+    openers = DecoderPool(2, 4, transform)
     (tmp_path / "text.jpg").write_text("no picture", encoding="ascii")
-    items = [(picture_key(read(path)), path) for path in [*photos[:2], str(tmp_path / "text.jpg")]]
+    items = [(image_content_key(read(path)), path) for path in [*photos[:2], str(tmp_path / "text.jpg")]]
     items.append((b"another key", photos[3]))
     by_process, by_thread = openers(items), open_pixels(items, transform)
     for one, other in zip(by_process[:2], by_thread[:2], strict=True):
@@ -329,10 +329,10 @@ def test_processes_open_images_as_threads_do(tmp_path, photos):
 def test_processes_that_all_crash_hold_nothing_up(photos):
     """What they were opening is opened again one by one, by new processes."""
     transform = ImageTransform((24, 20), resize=24)
-    openers = Openers(2, 4, transform)
+    openers = DecoderPool(2, 4, transform)
     for process in openers._idle.queue:
         process._process.kill()
-    groups = [[(picture_key(read(path)), path) for path in photos[start : start + 4]] for start in (0, 4)]
+    groups = [[(image_content_key(read(path)), path) for path in photos[start : start + 4]] for start in (0, 4)]
     with ThreadPoolExecutor(2) as pool:
         found = [pool.submit(openers, group) for group in groups]
         for opened, group in zip(found, groups, strict=True):

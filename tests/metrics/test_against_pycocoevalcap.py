@@ -28,7 +28,7 @@ def _check(entries, candidates, references):
     assert cider(entries) == pytest.approx(values, abs=1e-9)
     assert cider(entries).mean() == pytest.approx(corpus, abs=1e-9)
     corpus, values = Rouge().compute_score(gts, res)
-    assert RougeL().score_entries(entries)[0] == pytest.approx(values, abs=1e-9)
+    assert RougeL().score_corpus(entries)[0] == pytest.approx(values, abs=1e-9)
     corpus, values = Bleu(4).compute_score(gts, res, verbose=0)
     statistics = bleu_statistics(entries)
     for order in (1, 2, 3, 4):

@@ -10,7 +10,7 @@ from tiny_models import PICTURES, library_images, picture
 import caplens as package
 from caplens.backbones import load_backbone
 from caplens.data import Sample
-from caplens.data.sample import NoPicture
+from caplens.data.media import MissingImage
 from caplens.embed import Engine
 from caplens.errors import InputError
 from caplens.metrics import get_metric
@@ -178,7 +178,7 @@ def test_images_that_cannot_be_read_get_null_and_a_reason(tmp_path):
         Sample("none", "a dog", ("a dog",)),
         Sample("missing", "a dog", ("a dog",), image=str(tmp_path / "missing.jpg")),
         Sample("text", "a dog", ("a dog",), image=tmp_path / "text.jpg"),
-        Sample("outside", "a dog", ("a dog",), image=NoPicture("it may not be opened")),
+        Sample("outside", "a dog", ("a dog",), image=MissingImage("it may not be opened")),
     ]
     results = package.score(samples, ["clipscore", "cider"], model=Engine(FakeBackbone()), resamples=10)
     assert np.isnan(results["clipscore"].values).tolist() == [False, True, True, True, True]

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import caplens as package
-from caplens.bench import Comparison
-from caplens.bench.systems import SystemContrast, SystemScore
+from caplens.results.comparison import Comparison
+from caplens.results.comparison import SystemContrast, SystemScore
 from caplens.data import Sample
 from caplens.errors import InputError
-from caplens.report.cases import Case, Places, choose, find_cases
+from caplens.report.cases import Case, choose, find_cases
+from caplens.report.documents import InputPaths
 from caplens.report.documents import Document, read_documents
-from caplens.report.sections import clusters, make_sections
-from caplens.report.views import robustness_table, scores_table, systems_table
+from caplens.report.sections.comparison import clusters
+from caplens.report.sections import make_sections
+from caplens.results.views import robustness_table, scores_table, systems_table
 
 
 @pytest.mark.parametrize(("kind", "table"), [("scores", scores_table), ("contest", systems_table), ("noticed", robustness_table)])
@@ -36,10 +38,10 @@ def test_benchmarks_are_read_back_as_they_were(flickr8k, caplens, tmp_path):
     (document,) = read_documents(tmp_path / "bench.json")
     written = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     assert {**document.found.to_dict(), "inputs": written["inputs"]} == written
-    cases = find_cases(document, Places())
+    cases = find_cases(document, InputPaths())
     assert len(cases) == len(written["ids"])
     assert cases[0].human == pytest.approx(np.mean(written["human"][0]))
-    (section,) = make_sections([document], Places())
+    (section,) = make_sections([document], InputPaths())
     assert {"Human ratings and scores", "How well metrics agree with people"} <= {plot.title for plot in section.plots}
 
 
@@ -47,7 +49,7 @@ def test_training_logs_become_curves(tmp_path):
     lines = [{"stage": "tune", "step": step, "loss": 1 / step, "seconds": 2.0 * step} for step in (25, 50, 75)]
     lines[1]["validation"] = 31.5
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (section,) = make_sections(read_documents(tmp_path / "log.jsonl"), Places())
+    (section,) = make_sections(read_documents(tmp_path / "log.jsonl"), InputPaths())
     assert [plot.title for plot in section.plots] == ["Loss", "Validation"]
     assert section.tables[0].rows == [["tune", 75, 1 / 75, 31.5]]
 
@@ -114,13 +116,13 @@ def test_captions_in_another_order_are_not_shown_with_others_scores(examples, tm
     rows = [{"id": "1", "lang": lang, "caption": text} for lang, text in (("en", "a dog"), ("fr", "un chien"))]
     results = package.score(rows, ["length"], resamples=0)
     (tmp_path / "swapped.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[::-1]), encoding="utf-8")
-    (section,) = make_sections([Document("swapped", results)], Places([tmp_path / "swapped.jsonl"]))
+    (section,) = make_sections([Document("swapped", results)], InputPaths([tmp_path / "swapped.jsonl"]))
     assert "not those that were scored" in section.without_cases
 
 
 def test_people_are_averaged_over_their_ratings_of_a_caption(flickr8k):
     results = package.bench("flickr8k-expert", flickr8k, ["length"], resamples=2)
-    cases = find_cases(Document("expert", results), Places(data=flickr8k))
+    cases = find_cases(Document("expert", results), InputPaths(data=flickr8k))
     assert len(cases) == 5664
     assert any(case.human != round(case.human) for case in cases)
 
@@ -131,7 +133,7 @@ def test_systems_in_files_of_one_name_find_their_captions(caplens, examples, tmp
         (tmp_path / name / "out.jsonl").write_bytes((examples / f"{name}.jsonl").read_bytes())
     files = [tmp_path / name / "out.jsonl" for name in ("good", "bad")]
     assert caplens("compare", *files, "-m", "cider", "-o", tmp_path / "c.json", "--resamples", 20).status == 0
-    (section,) = make_sections(read_documents(tmp_path / "c.json"), Places())
+    (section,) = make_sections(read_documents(tmp_path / "c.json"), InputPaths())
     assert len({case.sample.system for case in section.cases}) == 2
 
 
@@ -158,11 +160,11 @@ def test_a_report_without_its_captions_says_so(scores, examples, tmp_path):
         Document("gone", scores, {"captions": "gone.jsonl"}, tmp_path),
         Document("others", scores, {"captions": "good.jsonl", "references": "nothing.json"}, examples),
     ]
-    unnamed, gone, others = make_sections(documents, Places())
+    unnamed, gone, others = make_sections(documents, InputPaths())
     assert "--captions" in unnamed.without_cases
     assert "gone.jsonl" in gone.without_cases
     assert "nothing.json" in others.without_cases
-    (found,) = make_sections(documents[:1], Places(captions=[examples / "good.jsonl"], images=examples))
+    (found,) = make_sections(documents[:1], InputPaths(captions=[examples / "good.jsonl"], images=examples))
     assert found.cases
 
 
@@ -217,7 +219,7 @@ def test_systems_in_several_languages_become_one_section(tmp_path, contest):
     (tmp_path / "xm.json").write_text(
         json.dumps({"languages": {"en": contest.to_dict(), "de": contest.to_dict()}}), encoding="utf-8"
     )
-    (section,) = make_sections(read_documents(tmp_path / "xm.json"), Places())
+    (section,) = make_sections(read_documents(tmp_path / "xm.json"), InputPaths())
     assert [plot.title for plot in section.plots] == [f"{metric} by language and system" for metric in contest.scores]
     assert {row[0] for row in section.tables[0].rows} == {"en", "de"}
 
@@ -229,7 +231,7 @@ def test_names_are_drawn_as_they_are(contest):
     comparison.systems[0] = odd
     comparison.scores["m"][odd] = comparison.scores["m"].pop("a")
     comparison.contrasts.clear()
-    (section,) = make_sections([Document("odd", comparison)], Places())
+    (section,) = make_sections([Document("odd", comparison)], InputPaths())
     svg = section.plots[0].svg
     assert r"$\frac{a}{b}$ &lt;b&gt;&amp;_x^2" in svg
     assert "<b>" not in svg

@@ -1,4 +1,5 @@
-from caplens.report import Table, delimited, latex, markdown
+from caplens.results.table import Table
+from caplens.report import delimited, latex, markdown
 
 TABLE = Table(["a|b", "score"], [["x & y_1", 0.12345], ["none", None], ["gap", float("nan")]], title="T", notes=["n|1"])
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from caplens.errors import InputError
 from caplens.stats import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, bootstrap, bootstrap_pooled, correlation, interval
-from caplens.stats.bootstrap import draws_of_groups
+from caplens.stats.resampling import draws_of_groups
 
 SCIPY = {
     "tau-b": lambda x, y: scipy.stats.kendalltau(x, y, variant="b").statistic,

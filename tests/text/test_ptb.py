@@ -55,7 +55,7 @@ def test_random_captions_are_tokenised_as_by_the_java_program(needs_java):
 
 def test_real_captions_are_tokenised_as_by_the_java_program(flickr8k, needs_java):
     peer = pytest.importorskip("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
-    from caplens.bench.flickr8k import read_captions
+    from caplens.benchmarks.datasets.flickr8k import read_captions
 
     texts = sorted({text for captions in read_captions(flickr8k).values() for text in captions.values()})
     found = peer.tokenize({i: [{"caption": text}] for i, text in enumerate(texts)})

@@ -60,9 +60,9 @@ def test_case_punctuation_and_form_do_not_matter():
 
 
 def test_letters_that_were_never_seen_are_told():
-    assert SMALL.strange_share("dog") == 0
-    assert SMALL.strange_share("собака") == 1
-    assert SMALL.strange_share("12 !") == 0
+    assert SMALL.unknown_letter_share("dog") == 0
+    assert SMALL.unknown_letter_share("собака") == 1
+    assert SMALL.unknown_letter_share("12 !") == 0
 
 
 def test_a_vocabulary_is_read_as_it_was_written(tmp_path):
@@ -83,7 +83,7 @@ def test_pieces_equal_those_of_sentencepiece():
     sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
     from sentencepiece import sentencepiece_model_pb2
 
-    from caplens.train.vocabulary import learn_vocabulary
+    from caplens.training.mini.vocabulary import learn_vocabulary
 
     learned = learn_vocabulary({"all": TEXTS}, 420, 40, seed=0)
     model = sentencepiece_model_pb2.ModelProto()

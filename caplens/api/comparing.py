@@ -1,0 +1,136 @@
+"""Comparing captioning systems."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Unpack
+
+from caplens.api.metrics import Metrics, metrics_of
+from caplens.comparison import crossmodal3600
+from caplens.comparison.systems import align_systems, compare_systems, score_systems
+from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, open_references, read_captions
+from caplens.data.languages import base_language
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.metrics.base import Metric
+from caplens.metrics.options import ScoringKeywords, ScoringOptions
+from caplens.results.comparison import Comparison, LanguageComparison
+from caplens.stats import get_correction
+
+
+def compare(
+    systems: Mapping[str, Captions],
+    metrics: Metrics | None = None,
+    *,
+    references: ReferencesInput = None,
+    images: ImagesInput = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    correction: str = "holm",
+    options: ScoringOptions | None = None,
+    **keywords: Unpack[ScoringKeywords],
+) -> Comparison:
+    """Score several systems on the images that all of them have captions about, and test their differences.
+
+    Parameters
+    ----------
+    systems
+        Name -> captions, each as `score` takes them.
+    metrics, references, images, resamples, seed, options, **keywords
+        As for `score`. The default metrics are BLEU-4, ROUGE-L and CIDEr, or CLIPScore where images or a model are given.
+    correction
+        For asking several questions at once: holm, bonferroni or bh.
+
+    Returns
+    -------
+    Comparison
+        Scores with intervals, and the difference of every two systems with its p-value.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two systems, or they have no id in common.
+
+    Examples
+    --------
+    >>> references = {"1": ["a dog runs"], "2": ["a cat sleeps"], "3": ["two birds"]}
+    >>> good = {"1": "a dog runs", "2": "a cat sleeps", "3": "two birds"}
+    >>> bad = {"1": "a car", "2": "a car", "3": "a car"}
+    >>> comparison = caplens.compare({"good": good, "bad": bad}, ["bleu1"], references=references)
+    >>> comparison.scores["bleu1"]["good"].value > comparison.scores["bleu1"]["bad"].value
+    True
+    """
+    get_correction(correction)
+    options = ScoringOptions.of(options, **keywords)
+    built = metrics_of("compare", metrics, images, options)
+    if len(systems) < 2:
+        raise InputError("a comparison needs at least two systems.")
+    opened = references if references is None or isinstance(references, Sequence) else open_references(references)
+    samples = {name: list(read_captions(captions, opened, images, options.lang)) for name, captions in systems.items()}
+    return _compared(samples, built, resamples, seed, correction)
+
+
+def _compared(
+    systems: Mapping[str, Sequence[Sample]], metrics: list[Metric], resamples: int, seed: int, correction: str
+) -> Comparison:
+    """Systems on what all of them have captions about; a lone system on all that it has."""
+    alignment = align_systems(systems)
+    results, left_out = score_systems(alignment.samples, metrics)
+    comparison = compare_systems(results, resamples, seed, correction, left_out)
+    comparison.failed += sum(alignment.repeated.values())
+    comparison.warnings += alignment.warnings()
+    return comparison
+
+
+def crossmodal(
+    systems: Mapping[str, Captions],
+    data: str | PathLike[str],
+    metrics: Metrics | None = None,
+    *,
+    images: ImagesInput = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    correction: str = "holm",
+    options: ScoringOptions | None = None,
+    **keywords: Unpack[ScoringKeywords],
+) -> LanguageComparison:
+    """Captions of systems against the references of Crossmodal-3600, language by language.
+
+    Parameters
+    ----------
+    systems
+        Name -> captions, which have the image's key as `id`, and a `lang`.
+    data
+        The folder with captions.jsonl of Crossmodal-3600.
+    metrics, images, resamples, seed, correction, options, **keywords
+        As for `compare`; by default cider, and clipscore where images or a model are given.
+
+    Returns
+    -------
+    LanguageComparison
+        Language -> comparison. Document frequencies are counted over the references of captioned images.
+
+    Raises
+    ------
+    InputError
+        If a caption names no language, or none belongs to the data set.
+    """
+    options = ScoringOptions.of(options, **keywords)
+    built = metrics_of("crossmodal", metrics, images, options)
+    references = crossmodal3600.references(Path(data))
+    by_language: dict[str, dict[str, list[Sample]]] = {}
+    for name, captions in systems.items():
+        for sample in read_captions(captions, references, images):
+            if sample.lang is None:
+                raise InputError(f"{name}: the caption {sample.id!r} names no language; give each its 'lang'.")
+            by_language.setdefault(base_language(sample.lang), {}).setdefault(name, []).append(sample)
+    comparisons = {
+        lang: _compared(of_language, built, resamples, seed, correction) for lang, of_language in sorted(by_language.items())
+    }
+    described = len({image for image, _, _ in references})
+    for comparison in comparisons.values():
+        if comparison.samples < described:
+            comparison.warnings.append(
+                f"{comparison.samples:,} of {described:,} images have captions; frequencies are counted over them."
+            )
+    return LanguageComparison(comparisons, crossmodal3600.NAME)

@@ -1,0 +1,63 @@
+"""Writing results as a page."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+from caplens.data.files import ensure_apart
+from caplens.errors import InputError
+from caplens.results.base import Result
+
+
+def write_report(
+    results: "Result | str | PathLike[str] | Mapping[str, Result | str | PathLike[str]]",
+    output: str | PathLike[str] = "report.html",
+    *,
+    captions: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    references: str | PathLike[str] | None = None,
+    images: str | PathLike[str] | None = None,
+    data: str | PathLike[str] | None = None,
+    title: str = "caplens report",
+) -> Path:
+    """Write one HTML file about results.
+
+    Parameters
+    ----------
+    results
+        A result, a JSON file of one, or several of these by the name that the page gives them.
+    output
+        The HTML file.
+    captions, references, images, data
+        Where captions (a file, or one per system), references, images and a benchmark's files are, if not where the results
+        say; they are needed to show captions.
+    title
+        Of the page.
+
+    Returns
+    -------
+    Path
+        `output`.
+
+    Raises
+    ------
+    InputError
+        If a file is not a result, or the page cannot be written.
+    """
+    from caplens.report.documents import Document, InputPaths, read_documents
+    from caplens.report.page import write_page
+
+    named = results if isinstance(results, Mapping) else {"": results}
+    files = [Path(path) for path in ([captions] if isinstance(captions, str | PathLike) else captions or [])]
+    rest = [None if path is None else Path(path) for path in (references, images, data)]
+    ensure_apart(Path(output), *files, rest[0])
+    documents: list[Document] = []
+    for name, result in named.items():
+        if isinstance(result, str | PathLike):
+            ensure_apart(Path(output), Path(result))
+            documents += read_documents(Path(result), name)
+        elif isinstance(result, Result):
+            documents += Document.of(name or "Results", result)
+        else:
+            raise InputError(f"a report is made of results and of files of theirs, not of {type(result).__name__}.")
+    write_page(documents, Path(output), InputPaths(files, *rest), title)
+    return Path(output)

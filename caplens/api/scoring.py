@@ -1,0 +1,139 @@
+"""Scoring captions, as they are and made worse."""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import numpy as np
+
+from caplens.api.metrics import Metrics, metrics_of
+from caplens.arrays import Ints
+from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
+from caplens.data.languages import base_language
+from caplens.metrics.options import ScoringKeywords, ScoringOptions
+from caplens.metrics.scoring import KeepColumns, run_metrics
+from caplens.perturbation import get_perturbations, measure_robustness
+from caplens.results.robustness import RobustnessResult
+from caplens.results.scores import ScoreResult
+from caplens.stats import bootstrap_pooled, interval
+
+
+def score(
+    samples: Captions,
+    metrics: Metrics | None = None,
+    *,
+    references: ReferencesInput = None,
+    images: ImagesInput = None,
+    strict: bool = False,
+    keep_columns: KeepColumns = False,
+    resamples: int = 1000,
+    seed: int = 0,
+    options: ScoringOptions | None = None,
+    **keywords: Unpack[ScoringKeywords],
+) -> ScoreResult:
+    """Score captions.
+
+    Parameters
+    ----------
+    samples
+        The captions: a file, a list of texts, id -> text, samples, rows as in a file, or a pandas or polars data frame.
+    metrics
+        Names, `Metric` objects or functions. By default CLIPScore where images or a model are given, else what the COCO
+        evaluation computes.
+    references
+        A file, id -> texts, or, for captions in a list, the texts of each.
+    images
+        The folder of the images, id -> image, or, for captions in a list, the image of each.
+    strict
+        Whether the first caption that cannot be scored is an error.
+    keep_columns
+        Columns of the input that the result carries: True for all, or their names.
+    resamples, seed
+        Of the bootstrap over images that gives confidence intervals; 0 resamples for none.
+    options, **keywords
+        How captions are scored: `model`, `tokenizer`, `lang`, `df`, `prompt`, … as a `ScoringOptions`, or one by one.
+
+    Returns
+    -------
+    ScoreResult
+        `result["cider"]` has the corpus score, the score of each caption and the signature of a metric.
+
+    Raises
+    ------
+    InputError
+        If something that was passed cannot be used, or no metric can score any caption.
+
+    Examples
+    --------
+    >>> result = caplens.score(["a dog runs"], ["bleu1"], references=[["a dog runs", "the dog is running"]])
+    >>> round(result["bleu1"].corpus, 3)
+    1.0
+    """
+    options = ScoringOptions.of(options, **keywords)
+    built = metrics_of("score", metrics, images, options)
+    joined = read_captions(samples, references, images, options.lang)
+    result = run_metrics(joined, built, strict=strict, keep_columns=keep_columns, lang=options.lang)
+    if resamples:
+        _add_intervals(result, options.lang, resamples, seed)
+    return result
+
+
+def _add_intervals(result: ScoreResult, lang: str | None, resamples: int, seed: int) -> None:
+    """Confidence intervals of corpus scores, of all captions and of each language."""
+    langs = np.array([base_language(tag or lang or "en") for tag in result.langs])
+    for name, scores in result.metrics.items():
+        scored = np.flatnonzero(~np.isnan(scores.values))
+        if not scores.corpus_is_pooled or not len(scored):
+            continue
+        result.intervals[name] = _interval(result, name, scored, resamples, seed)
+        if len(scores.by_language) > 1:
+            result.language_intervals[name] = {
+                language: _interval(result, name, scored[langs[scored] == language], resamples, seed)
+                for language in scores.by_language
+            }
+
+
+def _interval(result: ScoreResult, metric: str, rows: Ints, resamples: int, seed: int) -> tuple[float, float]:
+    """Of the corpus score of some captions, by bootstrap over images."""
+    scores = result[metric]
+    groups = [result.groups[row] for row in rows]
+    return interval(bootstrap_pooled(scores.statistics[rows], scores.pool, groups, resamples, seed))
+
+
+def robustness(
+    samples: Captions,
+    metrics: Metrics | None = None,
+    perturbations: Sequence[str] = ("all",),
+    *,
+    references: ReferencesInput = None,
+    images: ImagesInput = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    options: ScoringOptions | None = None,
+    **keywords: Unpack[ScoringKeywords],
+) -> RobustnessResult:
+    """How much metrics notice that captions were made worse.
+
+    Parameters
+    ----------
+    samples
+        Good captions, as `score` takes them.
+    perturbations
+        repetition, removal, masking, jumble, substitution, or all.
+    metrics, references, images, resamples, seed, options, **keywords
+        As for `score`.
+
+    Returns
+    -------
+    RobustnessResult
+        The effect of each perturbation on each metric, by language.
+
+    Raises
+    ------
+    InputError
+        If no caption can be perturbed.
+    """
+    kinds = get_perturbations(perturbations)
+    options = ScoringOptions.of(options, **keywords)
+    built = metrics_of("robustness", metrics, images, options)
+    joined = read_captions(samples, references, images, options.lang)
+    return measure_robustness(joined, built, kinds, options.lang, max(1, resamples), seed)

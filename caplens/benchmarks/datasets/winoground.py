@@ -1,0 +1,39 @@
+"""Winoground: two images and two captions made of the same words in another order (Thrush et al. 2022).
+
+Text: each image prefers its own caption. Image: each caption prefers its own image. Group: both.
+"""
+
+from pathlib import Path
+
+from caplens.benchmarks.base import count_warning
+from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, Trial
+from caplens.data.records import field, find_file, read_records
+from caplens.data.sample import Sample
+
+_WHERE = "It is in the data set facebook/winoground of the Hugging Face hub (data/examples.jsonl, data/images.zip)."
+
+
+class Winoground(PreferenceBenchmark):
+    name = "winoground"
+    summary = "400 times two images and two captions of the same words"
+    protocols = {"scores": "text, image and group score (what papers report)"}
+    folder, marker = "winoground", "examples.jsonl"
+
+    def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
+        samples: list[Sample] = []
+        trials: list[Trial] = []
+        for place, record in read_records(find_file(data, [self.marker], "the file of examples", _WHERE)):
+            key = str(field(record, ["id"], place))
+            first = len(samples)
+            for image in (0, 1):
+                for caption in (0, 1):
+                    text, photo = (
+                        str(field(record, [f"{kind}_{n}"], place)) for kind, n in (("caption", caption), ("image", image))
+                    )
+                    photo = photo if photo.endswith((".png", ".jpg")) else f"{photo}.png"
+                    samples.append(Sample(f"{key} {image}{caption}", text, image=photo, lang="en"))
+            # Rows: image 0 with captions 0 and 1, image 1 with captions 0 and 1.
+            right, other, crossed, own = ((first + place,) for place in range(4))
+            by_text, by_image = ((right, other), (own, crossed)), ((right, crossed), (own, other))
+            trials += [Trial("text", key, by_text), Trial("image", key, by_image), Trial("group", key, by_text + by_image)]
+        return PreferenceData(samples, trials, warnings=count_warning(len(samples) // 4, 400, "examples"))

@@ -1,0 +1,235 @@
+"""Evaluating metrics on human judgements, beside published values, with intervals and tests between the metrics."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from caplens.arrays import Flags, Floats
+from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
+from caplens.benchmarks.rating import RatedSamples
+from caplens.data.languages import base_language
+from caplens.data.sample import Sample
+from caplens.errors import InputError, reason
+from caplens.metrics.base import Metric
+from caplens.metrics.scoring import run_metrics
+from caplens.progress import track
+from caplens.results.agreement import UNIT, AgreementResult, Estimate, MetricContrast
+from caplens.results.scores import ScoreResult
+from caplens.stats import bootstrapped_difference, holm, interval
+
+_MOST_REASONS = 3
+PublishedValues = Mapping[str, Mapping[str, float]]
+"""Measure -> metric -> value."""
+
+
+@dataclass(frozen=True)
+class ScoredData:
+    """A benchmark's captions, their scores, and which of them count."""
+
+    data: BenchmarkData
+    present: Flags
+    """Captions whose images are there, where a metric needs them."""
+    result: ScoreResult
+    """Of the captions that are present."""
+    values: dict[str, Floats]
+    """Metric -> the score of each caption, NaN where there is none."""
+    scored: Flags
+    """Captions that every metric has scored."""
+
+
+def evaluate_metrics(
+    benchmark: Benchmark[Any],
+    data: str | PathLike[str],
+    metrics: Sequence[Metric],
+    protocol: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    images: str | PathLike[str] | None = None,
+    lang: str = "en",
+    *,
+    skip: bool = False,
+) -> AgreementResult:
+    """Score the benchmark's captions and compare the scores with people, with intervals by bootstrap over images.
+
+    `images` is the folder of the images, where it is not one of those that the data set itself brings. Captions about images that are
+    missing are left out where a metric needs images. With `skip`, metrics that cannot score any caption here are left out with a
+    warning; without, that is an error.
+    """
+    protocol = protocol or next(iter(benchmark.protocols))
+    if protocol not in benchmark.protocols:
+        raise InputError(f"{benchmark.name} has no protocol {protocol!r}; choose from: {', '.join(benchmark.protocols)}.")
+    if images is not None and not Path(images).is_dir():
+        raise InputError(f"{images}: there is no such folder of images.")
+    lang = base_language(lang)
+    home = benchmark.home(Path(data))
+    loaded = load_checked(benchmark, home, protocol, lang)
+    lacking = {} if any(sample.references for sample in loaded.samples) else {"references": "there are no references"}
+    samples, present = loaded.samples, np.ones(len(loaded.samples), dtype=np.bool_)
+    if any("image" in metric.needs for metric in metrics):
+        try:
+            samples, present = _with_files(benchmark, samples, images or benchmark.image_folder(home))
+        except InputError:
+            if not skip:
+                raise
+            lacking["image"] = "its images are not at hand"
+    metrics, warnings = _usable(benchmark, metrics, lacking, skip)
+    scored = score_data(benchmark.name, loaded, samples, present, metrics)
+    source, published = benchmark.published_for(protocol, lang)
+    result = judge_metrics(benchmark, scored, published if present.all() else {}, resamples, seed)
+    result.protocol, result.lang, result.source = protocol, lang, source
+    result.warnings = list(dict.fromkeys([*loaded.warnings, *warnings, *result.warnings]))
+    return result
+
+
+def score_data(name: str, data: BenchmarkData, samples: list[Sample], present: Flags, metrics: Sequence[Metric]) -> ScoredData:
+    """Score those of `samples` that are present."""
+    shown = [sample for sample, there in zip(samples, present, strict=True) if there]
+    result = run_metrics(track(shown, f"scoring {name}", len(shown)), metrics)
+    values = {name: np.full(len(samples), np.nan) for name in result.metrics}
+    for name, scores in result.metrics.items():
+        values[name][present] = scores.values
+    scored: Flags = ~np.any([np.isnan(column) for column in values.values()], axis=0)
+    return ScoredData(data, present, result, values, scored)
+
+
+def judge_metrics(
+    benchmark: Benchmark[Any], scored: ScoredData, published: PublishedValues, resamples: int, seed: int
+) -> AgreementResult:
+    """How well each metric agrees with people, by every measure of the benchmark."""
+    loaded = scored.data
+    measured = {
+        metric: benchmark.judge(loaded, column, scored.scored, resamples, seed)
+        for metric, column in track(scored.values.items(), "resampling", len(scored.values))
+    }
+    results = {
+        metric: {
+            name: _estimate(one, None if name in loaded.incomplete else published.get(name, {}).get(metric.partition("[")[0]))
+            for name, one in by_measure.items()
+        }
+        for metric, by_measure in measured.items()
+    }
+    kept = [sample for sample, has_score in zip(loaded.samples, scored.scored, strict=True) if has_score]
+    human = loaded.human.reshape(len(loaded.samples), -1)[scored.scored] if isinstance(loaded, RatedSamples) else None
+    return AgreementResult(
+        benchmark=benchmark.name,
+        protocol="",
+        lang="en",
+        source="",
+        results=results,
+        contrasts=_contrasts(measured),
+        signatures={metric: scores.signature for metric, scores in scored.result.metrics.items()},
+        rows=len(kept),
+        images=len({sample.group for sample in kept}),
+        failed=int((scored.present & ~scored.scored).sum()),
+        without_image=int((~scored.present).sum()),
+        resamples=resamples,
+        seed=seed,
+        warnings=[*_absence_warnings(scored), *scored.result.warnings, *_judgement_warnings(results)],
+        ids=[sample.id for sample in kept],
+        captions=[sample.caption or "" for sample in kept],
+        scores={metric: column[scored.scored] for metric, column in scored.values.items()},
+        human=human,
+    )
+
+
+def load_checked(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> BenchmarkData:
+    """The data of a benchmark. Its files come from elsewhere: whatever is wrong with them becomes an `InputError`."""
+    benchmark.check_language(home, lang)
+    try:
+        loaded: BenchmarkData = benchmark.load(home, protocol, lang)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError(f"{home}: the files of {benchmark.name} do not have the expected layout ({reason(error)}).") from None
+    if not loaded.samples:
+        raise InputError(f"{home}: there is nothing to judge in the files of {benchmark.name}.")
+    for sample in loaded.samples:
+        if not all(isinstance(text, str) for text in (sample.caption, *sample.references)):
+            raise InputError(f"{home}: a caption or reference of {sample.id!r} is not text.")
+    return loaded
+
+
+def _absence_warnings(scored: ScoredData) -> list[str]:
+    """What was left out, and why."""
+    warnings = []
+    present = scored.present
+    if not present.all():
+        warnings.append(
+            f"{int((~present).sum()):,} of {len(present):,} captions are about images that are missing; the results are about"
+            " the others."
+        )
+    shown = [sample for sample, there in zip(scored.data.samples, present, strict=True) if there]
+    reasons = (_general(error.reason, shown[row]) for row, errors in scored.result.row_errors.items() for _, error in errors[:1])
+    for why, count in Counter(reasons).most_common(_MOST_REASONS):
+        warnings.append(f"{count:,} captions were left out: {why}.")
+    return warnings
+
+
+def _judgement_warnings(results: dict[str, dict[str, Estimate]]) -> list[str]:
+    warnings = []
+    blind = [metric for metric, by_measure in results.items() if all(one.ties == UNIT for one in by_measure.values())]
+    if blind:
+        warnings.append(f"{', '.join(blind)} cannot tell the two sides of any comparison apart: all are ties.")
+    undefined = [metric for metric, by_measure in results.items() if any(np.isnan(one.value) for one in by_measure.values())]
+    if undefined:
+        warnings.append(f"no coefficient is defined for {', '.join(undefined)}: its scores, or the ratings, are all the same.")
+    return warnings
+
+
+def _general(why: str, sample: Sample) -> str:
+    """The reason, without the name of the file if it is about that."""
+    return "their images cannot be read" if sample.group in why else why
+
+
+def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | PathLike[str]) -> tuple[list[Sample], Flags]:
+    """The samples with their images' files, and which of those exist."""
+    located = benchmark.located(samples, images)
+    exists = {str(sample.image): Path(str(sample.image)).is_file() for sample in located}
+    present = np.array([exists[str(sample.image)] for sample in located])
+    if not present.any():
+        raise InputError(
+            f"{images}: none of the {len(exists):,} images of {benchmark.name} is there, such as {samples[0].group}."
+        )
+    return located, present
+
+
+def _usable(
+    benchmark: Benchmark[Any], metrics: Sequence[Metric], lacking: Mapping[str, str], skip: bool
+) -> tuple[list[Metric], list[str]]:
+    """The metrics that find what they need here, and a warning for the others. `lacking` is what is missing, and how that is said."""
+    left_out: dict[str, list[str]] = {}
+    for metric in metrics:
+        for need in sorted(metric.needs & lacking.keys()):
+            left_out.setdefault(lacking[need], []).append(metric.name)
+    kept = [metric for metric in metrics if not metric.needs & lacking.keys()]
+    if not kept or (left_out and not skip):
+        names = ", ".join(metric.name for metric in metrics if metric not in kept)
+        raise InputError(f"{benchmark.name}: {names} cannot be used here: {' and '.join(left_out)}.")
+    return kept, [f"{', '.join(names)} left out: {why}." for why, names in left_out.items()]
+
+
+def _estimate(measured: Measured, published: float | None) -> Estimate:
+    low, high = interval(measured.drawn * UNIT)
+    ties = None if measured.ties is None else measured.ties * UNIT
+    return Estimate(measured.value * UNIT, low, high, published, measured.points, ties)
+
+
+def _contrasts(measured: dict[str, dict[str, Measured]]) -> list[MetricContrast]:
+    """Every two metrics, on the same resamples of images."""
+    contrasts = []
+    for name in next(iter(measured.values())):
+        pairs = [((a, measured[a][name]), (b, measured[b][name])) for a, b in combinations(measured, 2)]
+        differences = [
+            bootstrapped_difference((first.value - second.value) * UNIT, (first.drawn - second.drawn) * UNIT)
+            for (_, first), (_, second) in pairs
+        ]
+        corrected = holm([difference.p for difference in differences])
+        contrasts += [
+            MetricContrast(name, a, b, difference.value, difference.low, difference.high, float(p))
+            for ((a, _), (b, _)), difference, p in zip(pairs, differences, corrected, strict=True)
+        ]
+    return contrasts

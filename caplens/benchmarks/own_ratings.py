@@ -1,0 +1,169 @@
+"""Agreement with one's own raters: captions with ratings of any file, through the same machinery as benchmarks.
+
+Beside correlations, a file with several raters, several captions per image or several systems allows more: how far the raters agree
+with each other, which bounds how far any metric can agree with them; pairwise accuracy; and correlations of systems.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from caplens.arrays import Floats
+from caplens.benchmarks.evaluate import ScoredData, judge_metrics, score_data
+from caplens.benchmarks.rating import AGGREGATIONS, RatedSamples, RatingBenchmark, aggregate
+from caplens.data.languages import base_language
+from caplens.data.sample import Rating, Sample
+from caplens.errors import InputError
+from caplens.metrics.base import Metric
+from caplens.results.agreement import UNIT, AgreementResult, PairwiseEstimate, RaterAgreement
+from caplens.stats import Coefficient, get_coefficient, krippendorff_alpha, tie_calibrated_accuracy
+
+_LEAST_SYSTEMS = 3
+"""For a correlation between systems to mean anything."""
+
+
+class OwnRatings(RatingBenchmark):
+    """The ratings of a file, as a benchmark."""
+
+    protocols = AGGREGATIONS
+
+    def __init__(self, name: str, coefficients: Sequence[str] | None = None) -> None:
+        self.name = name  # type: ignore[misc]
+        if coefficients is not None:
+            for coefficient in coefficients:
+                get_coefficient(coefficient)
+            self.coefficients = tuple(coefficients)  # type: ignore[misc]
+
+    def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
+        raise NotImplementedError
+
+
+def measure_agreement(
+    samples: Sequence[Sample],
+    metrics: Sequence[Metric],
+    *,
+    name: str = "ratings",
+    protocol: str = "mean",
+    coefficients: Sequence[str] | None = None,
+    criterion: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    lang: str | None = None,
+) -> AgreementResult:
+    """How well metrics agree with the ratings of `samples`.
+
+    Parameters
+    ----------
+    samples
+        Captions with `ratings`; those without are left out.
+    metrics
+        What is compared with the ratings.
+    name
+        What the result calls the data.
+    protocol
+        How several ratings of a caption are aggregated: mean, median, or expanded (each rating is a data point).
+    coefficients
+        The correlations to compute, the main one first.
+    criterion
+        The criterion whose ratings count, where ratings have several.
+    """
+    if protocol not in AGGREGATIONS:
+        raise InputError(f"there is no protocol {protocol!r}; choose from: {', '.join(AGGREGATIONS)}.")
+    rated = [(sample, ratings) for sample in samples if (ratings := _ratings(sample, criterion))]
+    if not rated:
+        raise InputError("no caption has 'ratings'" + (f" by the criterion {criterion!r}." if criterion else "."))
+    ratings_of = {id(sample): ratings for sample, ratings in rated}
+    points = [(sample, value) for sample, ratings in rated for value in aggregate([rating.value for rating in ratings], protocol)]
+    unrated = len(samples) - len(rated)
+    data = RatedSamples(
+        [sample for sample, _ in points],
+        np.array([value for _, value in points], dtype=np.float64),
+        warnings=[f"{unrated:,} captions without ratings were left out."] if unrated else [],
+    )
+    if len(np.unique(data.human)) < 2:
+        raise InputError("all ratings are the same, so that nothing can agree with them.")
+    benchmark = OwnRatings(name, coefficients)
+    scored = score_data(name, data, data.samples, np.ones(len(data.samples), dtype=np.bool_), metrics)
+    if scored.scored.sum() < 2:
+        raise InputError("fewer than two captions have both ratings and a score of every metric.")
+    result = judge_metrics(benchmark, scored, {}, resamples, seed)
+    result.protocol = protocol
+    result.lang = base_language(next((sample.lang for sample, _ in rated if sample.lang), None) or lang or "en")
+    result.warnings = list(dict.fromkeys([*data.warnings, *result.warnings]))
+    result.raters = rater_agreement([ratings for _, ratings in rated], benchmark.coefficients)
+    _add_pairs_and_systems(result, scored, ratings_of)
+    return result
+
+
+def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
+    criteria = {rating.criterion for rating in sample.ratings}
+    if criterion is None and len(criteria) > 1:
+        names = ", ".join(sorted(str(name) for name in criteria))
+        raise InputError(f"sample {sample.id!r} is rated by several criteria ({names}). Choose one of them.")
+    return [rating for rating in sample.ratings if criterion is None or rating.criterion == criterion]
+
+
+def _add_pairs_and_systems(result: AgreementResult, scored: ScoredData, ratings_of: Mapping[int, list[Rating]]) -> None:
+    """Pairwise accuracy and system-level correlations, over captions with the mean of their ratings."""
+    rows: dict[int, int] = {}
+    for row, sample in enumerate(scored.data.samples):
+        if scored.scored[row]:
+            rows.setdefault(id(sample), row)
+    captions = [scored.data.samples[row] for row in rows.values()]
+    human = np.array([np.mean([rating.value for rating in ratings_of[key]]) for key in rows])
+    values = {metric: column[list(rows.values())] for metric, column in scored.values.items()}
+    groups = [sample.group for sample in captions]
+    if len(set(groups)) < len(groups):
+        for metric, column in values.items():
+            pairwise = tie_calibrated_accuracy(column, human, groups)
+            result.pairwise[metric] = PairwiseEstimate(pairwise.accuracy * UNIT, pairwise.epsilon, pairwise.pairs)
+    systems = [sample.system for sample in captions]
+    names = sorted({name for name in systems if name is not None})
+    if len(names) >= _LEAST_SYSTEMS:
+        of_system = [np.array([system == name for system in systems]) for name in names]
+        human_means = np.array([human[mask].mean() for mask in of_system])
+        for metric, column in values.items():
+            means = np.array([column[mask].mean() for mask in of_system])
+            result.system_level[metric] = {
+                name: get_coefficient(name)(means, human_means) * UNIT for name in next(iter(result.results.values()))
+            }
+
+
+def rater_agreement(ratings: Sequence[Sequence[Rating]], coefficients: Sequence[str]) -> RaterAgreement | None:
+    """How far raters agree: Krippendorff's alpha, and each rater against the mean of the others. None for a single rater.
+
+    Where ratings name no rater, the first rating of every caption is taken as one rater's, the second as another's, and so on.
+    """
+    table = _rater_table(ratings)
+    if len(table) < 2 or not ((~np.isnan(table)).sum(axis=0) >= 2).any():
+        return None
+    ceiling = {}
+    for name in coefficients:
+        coefficient = get_coefficient(name)
+        values = [value for rater in range(len(table)) if not np.isnan(value := _against_others(table, rater, coefficient))]
+        ceiling[name] = float(np.mean(values)) * UNIT if values else float("nan")
+    return RaterAgreement(len(table), krippendorff_alpha(table), ceiling)
+
+
+def _rater_table(ratings: Sequence[Sequence[Rating]]) -> Floats:
+    """Raters by captions, NaN where a rating is missing."""
+    names: dict[str, int] = {}
+    cells: list[tuple[int, int, float]] = []
+    for item, of_caption in enumerate(ratings):
+        for position, rating in enumerate(of_caption):
+            rater = names.setdefault(rating.rater if rating.rater is not None else f"#{position}", len(names))
+            cells.append((rater, item, rating.value))
+    table = np.full((len(names), len(ratings)), np.nan)
+    for rater, item, value in cells:
+        table[rater, item] = value
+    return table
+
+
+def _against_others(table: Floats, rater: int, coefficient: Coefficient) -> float:
+    """A rater's correlation with the mean of the others, on the captions that both rated."""
+    others = np.delete(table, rater, axis=0)
+    both = ~np.isnan(table[rater]) & (~np.isnan(others)).any(axis=0)
+    if both.sum() < 2:
+        return float("nan")
+    return coefficient(table[rater, both], np.nanmean(others[:, both], axis=0))

@@ -1,0 +1,46 @@
+"""Benchmarks of ratings: people rated captions, and a score is correlated with their ratings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import ClassVar
+
+from caplens.arrays import Flags, Floats
+from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
+from caplens.stats import bootstrap, get_coefficient
+
+
+@dataclass(frozen=True)
+class RatedSamples(BenchmarkData):
+    """Captions with a human value each, or a row of them where people are kept apart."""
+
+    human: Floats
+
+
+class RatingBenchmark(Benchmark[RatedSamples]):
+    """People rated captions; a score is correlated with their ratings."""
+
+    coefficients: ClassVar[tuple[str, ...]] = ("tau-c", "tau-b", "spearman", "pearson")
+    """The first is the one papers use."""
+
+    def judge(self, loaded: RatedSamples, values: Floats, scored: Flags, resamples: int, seed: int) -> dict[str, Measured]:
+        human, scores = loaded.human[scored], values[scored]
+        groups = [sample.group for sample, kept in zip(loaded.samples, scored, strict=True) if kept]
+        measures = {}
+        for name in self.coefficients:
+            coefficient = get_coefficient(name)
+            drawn = bootstrap(coefficient, scores, human, groups, resamples, seed)
+            measures[name] = Measured(coefficient(scores, human), drawn, len(scores))
+        return measures
+
+
+AGGREGATIONS = {
+    "expanded": "each rating is a data point (what papers report)",
+    "mean": "the mean of a caption's ratings",
+    "median": "the median of a caption's ratings",
+}
+
+
+def aggregate(ratings: Sequence[float], protocol: str) -> list[float]:
+    """The data points that a caption's ratings make."""
+    return {"expanded": list(ratings), "mean": [mean(ratings)], "median": [median(ratings)]}[protocol]

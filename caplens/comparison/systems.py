@@ -1,0 +1,191 @@
+"""Captioning systems side by side: corpus scores with intervals, and which differences are more than chance."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.metrics.base import Metric, missing_input
+from caplens.metrics.scoring import run_metrics
+from caplens.results.comparison import Comparison, SystemContrast, SystemScore
+from caplens.results.scores import RowError, ScoreResult, Scores
+from caplens.stats import bootstrap_pooled, get_correction, interval, permute_systems
+
+_CONVINCING = 0.05
+SampleKey = tuple[str, str | None]
+"""Id and language."""
+
+
+class Alignment(NamedTuple):
+    """The captions that every system has, in one order."""
+
+    samples: dict[str, list[Sample]]
+    unpaired: dict[str, int]
+    """System -> captions whose id another system lacks."""
+    repeated: dict[str, int]
+    """System -> captions left out because their id appears twice."""
+
+    def warnings(self) -> list[str]:
+        unpaired = [
+            f"{name}: {count} captions whose ids others lack were left out." for name, count in self.unpaired.items() if count
+        ]
+        repeated = [
+            f"{name}: {count} captions whose ids appear twice were left out." for name, count in self.repeated.items() if count
+        ]
+        return unpaired + repeated
+
+
+def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
+    """The captions about what every system has a caption about, in one order."""
+    by_key: dict[str, dict[SampleKey, Sample]] = {}
+    repeated = dict.fromkeys(systems, 0)
+    for name, samples in systems.items():
+        by_key[name] = {}
+        for sample in samples:
+            if sample.invalid:
+                repeated[name] += 1
+            elif by_key[name].setdefault(sample.key, sample) is not sample:
+                raise InputError(f"{name}: the id {sample.id!r} appears twice, so it cannot be paired. Give each its own id.")
+    common = [key for key in next(iter(by_key.values())) if all(key in samples for samples in by_key.values())]
+    if not common:
+        raise InputError("the systems have no id in common; use the same ids (and languages) in every file.")
+    unpaired = {name: len(samples) - len(common) for name, samples in by_key.items()}
+    return Alignment({name: [samples[key] for key in common] for name, samples in by_key.items()}, unpaired, repeated)
+
+
+def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Metric]) -> tuple[dict[str, ScoreResult], int]:
+    """Score aligned captions, each metric on those that it can score for every system; and how many no metric can score.
+
+    Captions that cannot be scored for one system are left out for all before scoring, because a caption's CIDEr depends on the
+    captions that are scored with it.
+    """
+    by_needs: dict[frozenset[str], list[Metric]] = {}
+    for metric in metrics:
+        by_needs.setdefault(metric.needs, []).append(metric)
+    errors = {needs: _common_errors(systems, needs) for needs in by_needs}
+    size = len(next(iter(systems.values())))
+    kept = [row for row in range(size) if any(row not in of_needs for of_needs in errors.values())]
+    if not kept:
+        raise InputError(f"no caption can be scored for every system: {next(iter(errors.values()))[0].reason}.")
+    systems = {name: [samples[row] for row in kept] for name, samples in systems.items()}
+    results = {name: _empty_result(samples) for name, samples in systems.items()}
+    for needs, group in by_needs.items():
+        group_errors = {place: errors[needs][row] for place, row in enumerate(kept) if row in errors[needs]}
+        rows = [place for place in range(len(kept)) if place not in group_errors]
+        for name, samples in systems.items():
+            if rows:
+                _add_metrics(results[name], run_metrics([samples[row] for row in rows], group), rows, group_errors)
+    for result in results.values():
+        result.metrics = {metric.name: result.metrics[metric.name] for metric in metrics if metric.name in result.metrics}
+    return results, size - len(kept)
+
+
+def _common_errors(systems: Mapping[str, Sequence[Sample]], needs: frozenset[str]) -> dict[int, RowError]:
+    """Row -> why it cannot be scored for some system."""
+    errors: dict[int, RowError] = {}
+    for samples in systems.values():
+        for row, sample in enumerate(samples):
+            error = missing_input(sample, needs)
+            if error is not None:
+                errors.setdefault(row, error)
+    return errors
+
+
+def _empty_result(samples: Sequence[Sample]) -> ScoreResult:
+    return ScoreResult(
+        [sample.id for sample in samples],
+        [sample.group for sample in samples],
+        {},
+        langs=[sample.lang for sample in samples],
+        systems=[sample.system for sample in samples],
+    )
+
+
+def _add_metrics(result: ScoreResult, scored: ScoreResult, rows: list[int], errors: dict[int, RowError]) -> None:
+    """Put the scores of some rows among all rows."""
+    size = len(result.ids)
+    for name, scores in scored.metrics.items():
+        own_errors = {rows[row]: error for row, error in scores.errors.items()}
+        result.metrics[name] = replace(_spread(scores, rows, size), errors={**errors, **own_errors})
+    result.warnings += scored.warnings
+
+
+def _spread(scores: Scores, rows: list[int], size: int) -> Scores:
+    values, statistics = np.full(size, np.nan), np.zeros((size, scores.statistics.shape[1]))
+    values[rows], statistics[rows] = scores.values, scores.statistics
+    return replace(scores, values=values, statistics=statistics)
+
+
+def compare_systems(
+    results: Mapping[str, ScoreResult], resamples: int = 1000, seed: int = 0, correction: str = "holm", left_out: int = 0
+) -> Comparison:
+    """Compare systems scored with the same metrics on the same samples, resampled by image.
+
+    `left_out` captions could not be scored by any metric.
+    """
+    first = next(iter(results.values()))
+    if any(result.ids != first.ids for result in results.values()):
+        raise InputError("systems can be compared on the same ids in the same order only.")
+    scores: dict[str, dict[str, SystemScore]] = {}
+    contrasts: list[SystemContrast] = []
+    warnings = [warning for result in results.values() for warning in result.warnings]
+    for metric, example in first.metrics.items():
+        scores[metric], of_metric = _compare_by(metric, results, resamples, seed)
+        contrasts += of_metric
+        if not example.corpus_is_pooled:
+            warnings.append(f"{metric}: means of the captions' scores are compared, which is not quite its corpus score.")
+    corrected = get_correction(correction)([contrast.p for contrast in contrasts])
+    warnings += _power_warnings(len(contrasts), len(set(first.groups)), resamples)
+    failed = {row for result in results.values() for row in result.failed_rows}
+    return Comparison(
+        systems=list(results),
+        scores=scores,
+        contrasts=[contrast._replace(p_corrected=float(p)) for contrast, p in zip(contrasts, corrected, strict=True)],
+        signatures={metric: scored.signature for metric, scored in first.metrics.items()},
+        samples=len(first.ids),
+        correction=correction,
+        failed=left_out + len(failed),
+        warnings=list(dict.fromkeys([*warnings, *_failure_warnings(left_out + len(failed))])),
+        ids=first.ids,
+        langs=first.langs,
+        values={metric: {name: result[metric].values for name, result in results.items()} for metric in first.metrics},
+    )
+
+
+def _compare_by(
+    metric: str, results: Mapping[str, ScoreResult], resamples: int, seed: int
+) -> tuple[dict[str, SystemScore], list[SystemContrast]]:
+    """The scores of every system by one metric, and every two systems' difference."""
+    example = next(iter(results.values()))
+    pool, groups = example[metric].pool, example.groups
+    statistics = {name: result[metric].statistics for name, result in results.items()}
+    drawn = {name: bootstrap_pooled(values, pool, groups, resamples, seed) for name, values in statistics.items()}
+    scores = {name: SystemScore(float(pool(values.sum(axis=0))), *interval(drawn[name])) for name, values in statistics.items()}
+    contrasts = []
+    for first, second in combinations(results, 2):
+        permuted = permute_systems(statistics[first], statistics[second], pool, groups, resamples, seed)
+        low, high = interval(drawn[first] - drawn[second])
+        contrasts.append(SystemContrast(metric, first, second, permuted.value, low, high, permuted.p, permuted.p))
+    return scores, contrasts
+
+
+def _failure_warnings(failed: int) -> list[str]:
+    if not failed:
+        return []
+    return [f"{failed} captions that cannot be scored for every system (empty, no references, or no image) were left out."]
+
+
+def _power_warnings(questions: int, images: int, resamples: int) -> list[str]:
+    """Say so where no difference, however large, could be significant."""
+    smallest = min(1.0, questions * max(2 / 2**images, 1 / (resamples + 1)))
+    if not questions or smallest <= _CONVINCING:
+        return []
+    few = f"{images} images" if 2 / 2**images > 1 / (resamples + 1) else f"{resamples} resamples"
+    return [
+        f"with only {few} and {questions} questions asked at once, no p can be below {smallest:.3f}, however different the"
+        " systems are."
+    ]

@@ -1,0 +1,1 @@
+"""One file for each format that captions are read from and written to."""

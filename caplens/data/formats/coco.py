@@ -1,0 +1,82 @@
+"""The two files of the COCO caption evaluation: a list of results, and annotations with the reference captions."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from caplens.data.files import Place
+from caplens.data.rows import Row, row_from_sample
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+
+def result_rows(document: list[Any], path: Path) -> Iterator[tuple[Place, Row]]:
+    """Rows of a results file, or of any JSON list of objects."""
+    for number, entry in enumerate(document, 1):
+        place = Place(path, number, "entry")
+        if not isinstance(entry, dict):
+            raise InputError(f'{place}: each entry must be an object such as {{"image_id": 1, "caption": "a dog"}}.')
+        row = dict(entry)
+        if "image_id" in row and "id" in row:
+            # COCO's own id numbers the results; the image joins them to references.
+            row["meta"] = {**(row.get("meta") or {}), "id": row.pop("id")}
+        yield place, row
+
+
+def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Place, Row]]:
+    """One row per image, with its captions as references and its file name as image."""
+    annotations, images = document["annotations"], document.get("images", [])
+    if not isinstance(annotations, list) or not isinstance(images, list):
+        raise InputError(f"{path}: 'annotations' and 'images' must be lists, as in captions_val2014.json.")
+    names = {
+        image["id"]: image.get("file_name")
+        for image in images
+        if isinstance(image, dict) and isinstance(image.get("id"), int | str)
+    }
+    references: dict[Any, list[str]] = {}
+    for number, annotation in enumerate(annotations, 1):
+        place = Place(path, number, "annotation")
+        if (
+            not isinstance(annotation, dict)
+            or not isinstance(annotation.get("image_id"), int | str)
+            or not isinstance(annotation.get("caption"), str)
+        ):
+            raise InputError(f"{place}: each annotation needs an 'image_id' (number or text) and a 'caption' (text).")
+        references.setdefault(annotation["image_id"], []).append(annotation["caption"])
+    for number, (image_id, captions) in enumerate(references.items(), 1):
+        row: Row = {"id": image_id, "references": captions}
+        if names.get(image_id):
+            row["image"] = names[image_id]
+        yield Place(path, number, "image"), row
+
+
+def write_results(samples: Iterable[Sample], path: Path) -> None:
+    """A results file. Fields that COCO does not have keep their own names."""
+    entries = []
+    for sample in samples:
+        row = row_from_sample(sample)
+        row.pop("references", None)
+        del row["id"]
+        entries.append({"image_id": image_id(sample.id), **row})
+    _dump(entries, path)
+
+
+def write_annotations(samples: Iterable[Sample], path: Path) -> None:
+    images: list[Row] = []
+    annotations: list[Row] = []
+    for sample in samples:
+        file_name = row_from_sample(sample).get("image")
+        images.append({"id": image_id(sample.id), **({"file_name": file_name} if file_name else {})})
+        for caption in sample.references:
+            annotations.append({"id": len(annotations), "image_id": image_id(sample.id), "caption": caption})
+    _dump({"images": images, "annotations": annotations}, path)
+
+
+def image_id(identifier: str) -> int | str:
+    """COCO's ids are whole numbers; another id stays text."""
+    return int(identifier) if identifier.isascii() and identifier.isdigit() and str(int(identifier)) == identifier else identifier
+
+
+def _dump(document: Any, path: Path) -> None:
+    path.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,82 @@
+"""CSV and TSV with a header line; lists are JSON inside their cell."""
+
+import csv
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from caplens.data.files import Place, Source
+from caplens.data.rows import FIELDS, Row, cells_from_sample, row_from_cells
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+
+def delimiter_of(header: str) -> str | None:
+    """The separator of a header line that names the columns of samples, or None if it does not."""
+    for delimiter in "\t,;":
+        try:
+            names = next(csv.reader([header], delimiter=delimiter), [])
+        except csv.Error:
+            continue
+        if len(names) > 1 and {_canonical_name(name.strip()) for name in names} & {"id", "image_id", "caption", "references"}:
+            return delimiter
+    return None
+
+
+def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
+    csv.field_size_limit(sys.maxsize)
+    lines = (line for _, line in source.lines())
+    first = next(lines)
+    delimiter = delimiter_of(first) or ","
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+    start = 1
+    try:
+        header = [_canonical_name(name.strip()) for name in next(reader)]
+        repeated = {name for name in header if header.count(name) > 1}
+        if repeated:
+            raise InputError(f"{Place(source.path, 1)}: the column {min(repeated)!r} appears twice. Rename one of them.")
+        start = reader.line_num + 1
+        for cells in reader:
+            place, start = Place(source.path, start), reader.line_num + 1
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{place}: {len(cells)} cells where the header has {len(header)}. Put text that holds the separator"
+                    ' in "double quotes".'
+                )
+            if delimiter == "\t" and _looks_swallowed(cells):
+                raise InputError(
+                    f"{place}: a quote at the start of a cell runs over several lines. Where quotes are part of the text, put the"
+                    ' cell in "double quotes" and double the quotes inside it.'
+                )
+            yield place, row_from_cells(dict(zip(header, cells, strict=True)), place)
+    except csv.Error as error:
+        raise InputError(
+            f"{Place(source.path, start)}: broken table ({error}). Put text with quotes, separators or line ends in"
+            ' "double quotes", and double the quotes inside it.'
+        ) from None
+
+
+def _canonical_name(name: str) -> str:
+    """Column names that mean something, in lower case."""
+    return name.lower() if name.lower() in (*FIELDS, "image_id", "meta") else name
+
+
+def _looks_swallowed(cells: Iterable[str]) -> bool:
+    """In a TSV, a stray quote makes one cell of several rows; so no cell may hold both a tab and a line end."""
+    return any("\t" in cell and "\n" in cell for cell in cells)
+
+
+def write(samples: Iterable[Sample], path: Path, delimiter: str) -> None:
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, [*FIELDS, "meta"], restval="", delimiter=delimiter, lineterminator="\r\n")
+        writer.writeheader()
+        for sample in samples:
+            cells = cells_from_sample(sample)
+            if delimiter == "\t" and _looks_swallowed(cells.values()):
+                raise InputError(
+                    f"sample {sample.id!r}: TSV cannot hold a text with both a tab and a line end. Choose CSV or JSONL."
+                )
+            writer.writerow(cells)

@@ -1,0 +1,67 @@
+"""Which format a file has, detected from its content."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from caplens.data.files import Source
+from caplens.data.formats import delimited
+from caplens.data.formats.json_document import read_document
+from caplens.errors import InputError
+
+_PEEK = 1 << 20
+
+
+def detect_format(path: Path) -> tuple[str, Any]:
+    """The format (jsonl, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary), and the whole document where
+    the format cannot be read as a stream.
+    """
+    with Source(path) as source:
+        head = source.read(_PEEK)
+        while b"\n" not in head and (more := source.read(_PEEK)):
+            head += more
+        if not head.strip():
+            raise InputError(f"{path}: the file is empty.")
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InputError(f"{path}: this is UTF-16. Convert it, e.g. with: iconv -f utf-16 -t utf-8 {path.name}")
+        if head.startswith(b"PAR1"):
+            if source.packed:
+                raise InputError(f"{path}: a compressed Parquet file cannot be read. Decompress it first.")
+            return "parquet", None
+        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if start[:1] not in (b"{", b"["):
+            return _detect_table(path, start), None
+        if start[:1] == b"{" and _is_jsonl(start):
+            return "jsonl", None
+    with Source(path) as source:
+        document = read_document(source)
+    return _document_format(document), document
+
+
+def _document_format(document: Any) -> str:
+    if isinstance(document, list):
+        entry = document[0] if document else None
+        return "coco-results" if isinstance(entry, dict) and "image_id" in entry else "json"
+    return "coco-annotations" if "annotations" in document else "dictionary"
+
+
+def _detect_table(path: Path, start: bytes) -> str:
+    header = start.split(b"\n", 1)[0].decode("utf-8", errors="replace").rstrip("\r")
+    delimiter = delimited.delimiter_of(header)
+    if delimiter is None:
+        raise InputError(
+            f"{path}, line 1: the format is not recognised. It should be JSONL, JSON (COCO or {{id: caption}}), Parquet, or CSV/TSV"
+            " whose first line names the columns, among them 'id' and 'caption'."
+        )
+    return "tsv" if delimiter == "\t" else "csv"
+
+
+def _is_jsonl(start: bytes) -> bool:
+    """One object per line, unlike one document: the first line ends its object, and is a sample or has lines after it."""
+    line, _, rest = start.partition(b"\n")
+    try:
+        first = json.loads(line, strict=False)
+    except (ValueError, RecursionError):
+        # A broken first line of JSONL should be reported as such: an object also begins on the next line.
+        return rest.lstrip(b"\r\n").startswith(b"{")
+    return bool(rest.strip()) or (isinstance(first, dict) and bool({"id", "image_id", "caption"} & first.keys()))

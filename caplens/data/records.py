@@ -1,0 +1,129 @@
+"""Finding and reading the files of data sets."""
+
+import ast
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from caplens.data.files import Place, Source
+from caplens.data.formats import jsonl
+from caplens.data.formats.json_document import read_document
+from caplens.errors import InputError
+
+_PACKED = ("", ".gz", ".xz", ".bz2")
+
+
+def find_file(folder: Path, names: Sequence[str], what: str, where: str) -> Path:
+    """The first of `names` that is there, packed or not; else an error that says what is missing and where people get it."""
+    for name in names:
+        for suffix in _PACKED:
+            if (folder / f"{name}{suffix}").is_file():
+                return folder / f"{name}{suffix}"
+    raise InputError(f"{folder}: {what} is missing. Put {' or '.join(names)} (packed or not) there. {where}")
+
+
+def read_fields(path: Path, count: int, *, tabs_in_last: bool = False) -> list[tuple[Place, list[str]]]:
+    """The tab-separated fields of each line of a file whose lines all have `count` of them, with their places.
+
+    With `tabs_in_last` the last field is all that is left of the line: some captions hold a tab.
+    """
+    rows = []
+    with Source(path) as source:
+        for line_number, line in source.lines():
+            fields = line.rstrip("\r\n").split("\t", count - 1 if tabs_in_last else -1)
+            if fields == [""]:
+                continue
+            place = Place(path, line_number)
+            if len(fields) != count:
+                raise InputError(f"{place}: {len(fields)} tab-separated fields where {count} are expected.")
+            rows.append((place, fields))
+    return rows
+
+
+Record = Mapping[str, Any]
+
+
+def read_json(path: Path, kind: type = dict) -> Any:
+    """A JSON document that is an object, or a list."""
+    with Source(path) as source:
+        document = read_document(source)
+    if not isinstance(document, kind):
+        raise InputError(
+            f"{path}: this should be a JSON {'object' if kind is dict else 'list'}; it is not the file expected here."
+        )
+    return document
+
+
+def read_records(path: Path) -> Iterator[tuple[Place, Record]]:
+    """The rows of a file with named columns: CSV, TSV, JSONL or a JSON list."""
+    with Source(path) as source:
+        first = next((line.lstrip("\ufeff").lstrip() for _, line in source.lines() if line.strip()), "")
+    if first.startswith("["):
+        for number, record in enumerate(read_json(path, list), 1):
+            if not isinstance(record, dict):
+                raise InputError(f"{path}, entry {number}: an object is expected.")
+            yield Place(path, number, "entry"), record
+        return
+    with Source(path) as source:
+        if first.startswith("{"):
+            yield from jsonl.read_rows(source)
+            return
+        csv.field_size_limit(sys.maxsize)
+        delimiter = max("\t;,", key=first.count)
+        reader = csv.DictReader((line for _, line in source.lines()), delimiter=delimiter)
+        try:
+            for row in reader:
+                yield Place(path, reader.line_num), row
+        except csv.Error as error:
+            raise InputError(f"{Place(path, reader.line_num)}: broken table ({error}).") from None
+
+
+def field(record: Record, names: Sequence[str], place: Place) -> Any:
+    """What stands under the first of `names` that there is."""
+    for name in names:
+        if record.get(name) is not None:
+            return record[name]
+    if empty := [name for name in names if name in record]:
+        raise InputError(f"{place}: {' and '.join(map(repr, empty))} has no value.")
+    raise InputError(
+        f"{place}: there is no {' or '.join(repr(name) for name in names)}; there are: {', '.join(map(str, record))}."
+    )
+
+
+def text(value: Any, place: Place | Path) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{place}: a text is expected, not {str(value)[:40]!r}.")
+    return value
+
+
+def texts(value: Any, place: Place | Path) -> tuple[str, ...]:
+    """A list of texts, which tables hold as JSON or as Python writes it; a lone text is one."""
+    found = _listed(value)
+    if not isinstance(found, list | tuple) or not all(isinstance(text, str) for text in found):
+        raise InputError(f"{place}: a list of texts is expected, not {str(value)[:40]!r}.")
+    return tuple(text for text in found if text.strip())
+
+
+def numbers(value: Any, place: Place | Path) -> list[float]:
+    """Ratings: a number or a list of them."""
+    try:
+        found = [float(one) for one in _listed(value)]
+    except (TypeError, ValueError):
+        found = []
+    if not found or not all(math.isfinite(one) for one in found):
+        raise InputError(f"{place}: {value!r} is no rating.")
+    return found
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        for parse in (json.loads, ast.literal_eval):
+            try:
+                return parse(value.strip())
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return value if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,143 @@
+"""Decoding images in a pool of processes.
+
+Python runs one thread at a time, and decoding an image holds the lock now and then: on sixteen cores, threads decode less than half
+as many images as processes do. A process gets paths and keys, and returns the pixels that the model takes. It is a program of its
+own, so that nothing of the caller's is run again or copied; one that an image has crashed is replaced.
+"""
+
+import json
+import math
+import mmap
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from queue import LifoQueue
+from typing import Any
+
+import numpy as np
+from PIL.Image import Image
+
+from caplens.backbones.transform import ImageTransform, Pixels
+from caplens.data.media import ImageSource, media_name
+from caplens.embed.images import UnreadableError, decode, image_key, read
+
+ImageItem = tuple[bytes, ImageSource]
+"""The key of an image's content, and the image."""
+DecodedImages = list[Pixels | UnreadableError]
+
+
+def decode_images(items: Sequence[ImageItem], transform: Callable[[Image], Pixels]) -> DecodedImages:
+    """The pixels that a model takes, of images whose content still has the key."""
+    return [_decode_image(key, image, transform) for key, image in items]
+
+
+def _decode_image(key: bytes, source: ImageSource, transform: Callable[[Image], Pixels]) -> Pixels | UnreadableError:
+    try:
+        data = read(source)
+        if image_key(data) != key:
+            raise UnreadableError(f"{media_name(source)} changed while it was read")
+        image = decode(data, media_name(source))
+    except UnreadableError as error:
+        return error
+    try:
+        return transform(image)
+    except Exception as error:
+        # One odd image, a single row of pixels say, must not end the run.
+        return UnreadableError(f"{media_name(source)} cannot be brought to the model's size ({error})")
+
+
+class DecoderPool:
+    """Processes that decode images; called from as many threads, with up to `most` images at a time."""
+
+    def __init__(self, count: int, most: int, transform: ImageTransform) -> None:
+        self._most, self._transform = most, transform
+        self._idle: LifoQueue[_Process] = LifoQueue()
+        for _ in range(count):
+            self._idle.put(_Process(most, transform))
+
+    def __call__(self, items: Sequence[ImageItem]) -> DecodedImages:
+        if not all(isinstance(image, str | PathLike) for _, image in items):
+            return decode_images(items, self._transform)
+        process = self._idle.get()
+        try:
+            return process.decode(items)
+        except (OSError, EOFError, ValueError):
+            process = _Process(self._most, self._transform)
+        finally:
+            self._idle.put(process)
+        if len(items) > 1:
+            return [pixels for item in items for pixels in self([item])]
+        return [UnreadableError(f"{media_name(items[0][1])} crashed the process that decoded it")]
+
+
+class _Process:
+    """Pixels come back through memory that both sides share; what is said about them, through a pipe."""
+
+    def __init__(self, most: int, transform: ImageTransform) -> None:
+        folder = str(Path(__file__).parents[2])
+        program = f"import sys; sys.path.insert(0, {folder!r}); from caplens.embed.decode_pool import serve; serve()"
+        with tempfile.TemporaryFile() as shared:
+            shared.truncate(most * transform.most_bytes)
+            self._pixels = np.frombuffer(mmap.mmap(shared.fileno(), 0), dtype=np.uint8)
+            # In a session of its own it does not get the user's Ctrl-C; it ends when nobody can ask it any more.
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", program],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[shared.fileno()],
+                start_new_session=True,
+            )
+            weakref.finalize(self, _end, self._process)
+            self._send([shared.fileno(), asdict(transform)])
+
+    def _send(self, message: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def decode(self, items: Sequence[ImageItem]) -> DecodedImages:
+        self._send([(key.hex(), str(image)) for key, image in items])
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise EOFError
+        decoded: DecodedImages = []
+        start = 0
+        for shape in json.loads(answer):
+            if isinstance(shape, str):
+                decoded.append(UnreadableError(shape))
+            else:
+                end = start + math.prod(shape)
+                decoded.append(self._pixels[start:end].reshape(shape).copy())
+                start = end
+        return decoded
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+
+
+def serve() -> None:
+    """Answer until nobody asks: lay the pixels into the shared memory, and say for each image its shape, or why there is none."""
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    shared, chosen = json.loads(requests.readline())
+    settings: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
+    transform, memory = ImageTransform(**settings), np.frombuffer(mmap.mmap(shared, 0), dtype=np.uint8)
+    for line in requests:
+        reply: list[str | tuple[int, ...]] = []
+        start = 0
+        for pixels in decode_images([(bytes.fromhex(key), path) for key, path in json.loads(line)], transform):
+            if isinstance(pixels, UnreadableError):
+                reply.append(str(pixels))
+            else:
+                reply.append(pixels.shape)
+                memory[start : start + pixels.size] = pixels.ravel()
+                start += pixels.size
+        answers.write(json.dumps(reply).encode() + b"\n")
+        answers.flush()

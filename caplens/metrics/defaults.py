@@ -1,0 +1,32 @@
+"""Which metrics a task computes when the user names none; the same in Python and on the command line."""
+
+from typing import Literal, NamedTuple
+
+Task = Literal["score", "compare", "bench", "agreement", "crossmodal", "robustness"]
+
+
+class DefaultMetrics(NamedTuple):
+    """The metrics of a task."""
+
+    text: tuple[str, ...]
+    """Without images."""
+    images: tuple[str, ...]
+    """Where images or a model are given."""
+
+
+_COCO = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
+_JUDGED = ("bleu1", "bleu4", "rouge-l", "cider", "length")
+DEFAULT_METRICS: dict[Task, DefaultMetrics] = {
+    "score": DefaultMetrics(_COCO, ("clipscore",)),
+    "compare": DefaultMetrics(("bleu4", "rouge-l", "cider"), ("clipscore",)),
+    "bench": DefaultMetrics(_JUDGED, (*_JUDGED, "clipscore", "refclipscore")),
+    "agreement": DefaultMetrics(_JUDGED, (*_JUDGED, "clipscore", "refclipscore")),
+    "crossmodal": DefaultMetrics(("cider",), ("cider", "clipscore")),
+    "robustness": DefaultMetrics(_COCO, ("clipscore",)),
+}
+EXAMPLE_METRICS = ("clipscore", "refclipscore", "cider", "bleu4")
+"""What the example inside the package is scored with."""
+
+
+def default_metrics(task: Task, *, with_images: bool) -> list[str]:
+    return list(DEFAULT_METRICS[task].images if with_images else DEFAULT_METRICS[task].text)

@@ -1,0 +1,126 @@
+"""`ScoringOptions`: everything that changes how captions are scored, with every default, in one place.
+
+The API, the command line, the adapters and the registry all build metrics from it, with `Metric.from_options`.
+"""
+
+from dataclasses import dataclass, fields, replace
+from os import PathLike
+from typing import Self, TypedDict, Unpack
+
+from caplens.backbones.base import Backbone
+from caplens.backbones.load_options import LoadOptions
+from caplens.backbones.mini import DEFAULT
+from caplens.data.languages import base_language
+from caplens.embed import Engine, Store, open_engine
+from caplens.embed.engine import Overlong
+from caplens.errors import InputError
+from caplens.metrics.document_frequency import DocumentFrequency
+from caplens.metrics.prompts import Prompt
+
+ModelChoice = str | Backbone | Engine
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How captions are scored.
+
+    Parameters
+    ----------
+    lang
+        The language of captions that name none (BCP-47).
+    tokenizer
+        The tokenizer for all captions; by default, one for each language.
+    df
+        Where CIDEr takes document frequencies from: a file of references or of `caplens count-df`. By default, the references of
+        the captions being scored.
+    model
+        What encodes images and texts: a name, a `Backbone` or an `Engine`. By default, caplens-mini.
+    prompt
+        The text before captions: one for all, or language -> text. By default, the metric's own.
+    weight
+        CLIPScore's w. By default, the metric's or the model's own.
+    overlong
+        What happens to texts that are longer than the model takes: `truncate` them, or `split` them into sentences.
+    device, dtype, offline, trust_remote_code
+        How the model is loaded; see `LoadOptions`.
+    batch_size, workers
+        Images or texts encoded together, and threads or processes that decode images.
+    store, keep_store
+        The folder that vectors are kept in, by default the user's cache; False to keep none.
+    """
+
+    lang: str | None = None
+    tokenizer: str | None = None
+    df: str | PathLike[str] | DocumentFrequency | None = None
+    model: ModelChoice | None = None
+    prompt: Prompt | None = None
+    weight: float | None = None
+    overlong: Overlong = "truncate"
+    device: str = "auto"
+    dtype: str = "fp32"
+    offline: bool = False
+    trust_remote_code: bool = False
+    batch_size: int | None = None
+    workers: int | None = None
+    store: Store | str | PathLike[str] | None = None
+    keep_store: bool = True
+
+    def __post_init__(self) -> None:
+        base_language(self.lang or "en")
+        if self.model is not None and not isinstance(self.model, str | Backbone | Engine):
+            raise InputError(f"a model is a name, a Backbone or an Engine, not {self.model!r}.")
+        if self.weight is not None and not self.weight > 0:
+            raise InputError(f"the weight must be above 0, not {self.weight}.")
+
+    @classmethod
+    def of(cls, options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> Self:
+        """`options`, or the defaults, with single fields changed."""
+        known = [field.name for field in fields(cls)]
+        unknown = next((name for name in keywords if name not in known), None)
+        if unknown is not None:
+            raise InputError(
+                f"there is no option {unknown!r}; choose from: {', '.join(sorted(known))}. A model is given as model='hf:ORG/NAME'."
+            )
+        return replace(options or cls(), **keywords)  # type: ignore[return-value]
+
+    def engine(self) -> Engine:
+        """The engine of the model."""
+        if isinstance(self.model, Engine):
+            return self.model
+        if isinstance(self.model, Backbone):
+            store = self.store if isinstance(self.store, Store) else None if self.store is None else Store(self.store)
+            return Engine(self.model, store, batch_size=self.batch_size, workers=self.workers, overlong=self.overlong)
+        return open_engine(
+            self.model or DEFAULT,
+            store=self.store,
+            keep_store=self.keep_store,
+            load=LoadOptions(self.device, self.dtype, self.offline, self.trust_remote_code),
+            batch_size=self.batch_size,
+            workers=self.workers,
+            overlong=self.overlong,
+        )
+
+    def document_frequency(self) -> DocumentFrequency | None:
+        if self.df is None or isinstance(self.df, DocumentFrequency):
+            return self.df
+        return DocumentFrequency.load(self.df, self.tokenizer, self.lang)
+
+
+class ScoringKeywords(TypedDict, total=False):
+    """The fields of `ScoringOptions`, as keywords of functions."""
+
+    lang: str | None
+    tokenizer: str | None
+    df: str | PathLike[str] | DocumentFrequency | None
+    model: ModelChoice | None
+    prompt: Prompt | None
+    weight: float | None
+    overlong: Overlong
+    device: str
+    dtype: str
+    offline: bool
+    trust_remote_code: bool
+    batch_size: int | None
+    workers: int | None
+    store: Store | str | PathLike[str] | None
+    keep_store: bool

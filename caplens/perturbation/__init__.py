@@ -1,0 +1,24 @@
+"""Captions made worse on purpose (PR-MCS), and how much a score notices."""
+
+from caplens.perturbation.base import Perturbation
+from caplens.perturbation.jumble import Jumble
+from caplens.perturbation.masking import Masking
+from caplens.perturbation.registry import PERTURBATIONS, get_perturbation, get_perturbations
+from caplens.perturbation.removal import Removal
+from caplens.perturbation.repetition import Repetition
+from caplens.perturbation.robustness import measure_robustness, perturbed
+from caplens.perturbation.substitution import Substitution
+
+__all__ = [
+    "PERTURBATIONS",
+    "Jumble",
+    "Masking",
+    "Perturbation",
+    "Removal",
+    "Repetition",
+    "Substitution",
+    "get_perturbation",
+    "get_perturbations",
+    "measure_robustness",
+    "perturbed",
+]

@@ -1,0 +1,70 @@
+"""What the page shows of each kind of result."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from caplens.errors import InputError
+from caplens.report.cases import Case, choose, find_cases
+from caplens.report.documents import Document, InputPaths
+from caplens.report.sections.agreement import agreement_section, correlation_section, languages_sections
+from caplens.report.sections.comparison import comparison_section, language_section
+from caplens.report.sections.leakage import leakage_section
+from caplens.report.sections.robustness import robustness_section
+from caplens.report.sections.scores import score_section
+from caplens.report.sections.section import Section
+from caplens.report.sections.training import training_section
+from caplens.results.agreement import AgreementResult
+from caplens.results.comparison import Comparison, LanguageComparison
+from caplens.results.language_correlation import LanguageCorrelation
+from caplens.results.leakage import LeakageResult
+from caplens.results.loading import as_input_error
+from caplens.results.robustness import RobustnessResult
+from caplens.results.scores import ScoreResult
+from caplens.results.training_log import TrainingLog
+
+__all__ = ["Section", "make_sections"]
+
+_SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
+    ScoreResult: score_section,
+    Comparison: comparison_section,
+    LanguageComparison: language_section,
+    AgreementResult: agreement_section,
+    LanguageCorrelation: correlation_section,
+    RobustnessResult: robustness_section,
+    LeakageResult: leakage_section,
+    TrainingLog: training_section,
+}
+
+
+def make_sections(documents: Sequence[Document], paths: InputPaths) -> list[Section]:
+    """A section for each result; one benchmark in several languages is also shown as a whole."""
+    sections: list[Section] = []
+    for run in _in_languages(documents):
+        with as_input_error(run[0].path):
+            sections += languages_sections([doc.result for doc in run if isinstance(doc.result, AgreementResult)])
+    for document in documents:
+        with as_input_error(document.path):
+            cases, why = _cases(document, paths)
+            section = _SECTIONS[type(document.result)](document, document.result, cases)
+            section.without_cases = why
+            section.cases = choose(cases)
+            sections.append(section)
+    return sections
+
+
+def _cases(document: Document, paths: InputPaths) -> tuple[list[Case], str]:
+    """The captions of a result, where they are at hand; a report without them is still one."""
+    try:
+        return find_cases(document, paths), ""
+    except InputError as error:
+        return [], str(error)
+
+
+def _in_languages(documents: Sequence[Document]) -> list[list[Document]]:
+    """Documents of one run and benchmark that differ in language."""
+    groups: dict[tuple[object, str, str], dict[str, Document]] = {}
+    for document in documents:
+        result = document.result
+        if isinstance(result, AgreementResult):
+            groups.setdefault((document.path or document.name, result.benchmark, result.protocol), {})[result.lang] = document
+    return [list(group.values()) for group in groups.values() if len(group) > 1]

@@ -1,0 +1,100 @@
+"""The sections about systems side by side, in one language or in many."""
+
+import numpy as np
+
+from caplens.report import plots
+from caplens.report.cases import Case
+from caplens.report.documents import Document
+from caplens.report.sections.section import (
+    INTERVALS,
+    Plot,
+    Section,
+    caption_plots,
+    distribution_plot,
+    language_heatmap,
+    without_notes,
+)
+from caplens.results.comparison import Comparison, LanguageComparison
+from caplens.results.table import Cell, Table
+
+_SURE = 0.05
+
+
+def comparison_section(document: Document, comparison: Comparison, cases: list[Case]) -> Section:
+    section = Section(
+        document.name,
+        "systems",
+        {
+            "systems": str(len(comparison.systems)),
+            "captions of each": f"{comparison.samples:,}",
+            "not scored": f"{comparison.failed:,}",
+        },
+        list(comparison.signatures.values()),
+        comparison.warnings,
+    )
+    section.tables = [_clusters(comparison), without_notes(comparison.systems_table(), "Systems")]
+    if comparison.contrasts:
+        section.tables.append(without_notes(comparison.differences_table(), "Differences"))
+    leading = next(iter(comparison.scores))
+    order = sorted(comparison.systems, key=lambda system: -comparison.scores[leading][system].value)
+    panels = {metric: [found[system] for system in order] for metric, found in comparison.scores.items()}
+    cluster = clusters(comparison, leading)
+    section.plots.append(
+        Plot(
+            "Systems side by side",
+            plots.intervals(order, panels, [cluster[system] for system in order]),
+            f"Scores{INTERVALS} Systems of one colour are one cluster by {leading}: those of another"
+            f" are all better or all worse with p < {_SURE} ({comparison.correction}).",
+        )
+    )
+    values = {metric: np.concatenate([found[system] for system in order]) for metric, found in comparison.values.items() if found}
+    labels = [system for system in order for _ in comparison.ids]
+    if values:
+        section.plots.append(distribution_plot(values, labels, "system"))
+    section.plots += caption_plots(cases)
+    return section
+
+
+def language_section(document: Document, result: LanguageComparison, cases: list[Case]) -> Section:
+    several = result.comparisons
+    first = next(iter(several.values()))
+    systems = list(dict.fromkeys(system for comparison in several.values() for system in comparison.systems))
+    section = Section(
+        document.name,
+        "systems by language",
+        {
+            "systems": str(len(systems)),
+            "languages": str(len(several)),
+            "captions": f"{sum(comparison.samples * len(comparison.systems) for comparison in several.values()):,}",
+            "not scored": f"{sum(comparison.failed for comparison in several.values()):,}",
+        },
+        list(dict.fromkeys(line for comparison in several.values() for line in comparison.signatures.values())),
+        list(dict.fromkeys(f"{lang}: {line}" for lang, comparison in several.items() for line in comparison.warnings)),
+        [without_notes(result.language_table(), "Systems by language")],
+    )
+    for metric in first.scores:
+        cells = {(lang, system): score for lang, one in several.items() for system, score in one.scores[metric].items()}
+        title = f"{metric} by language and system"
+        section.plots.append(language_heatmap(title, f"{metric}{INTERVALS}", list(several), systems, cells))
+    return section
+
+
+def clusters(comparison: Comparison, metric: str) -> dict[str, int]:
+    """System -> its cluster, from 0 for the best: every system is surely better than all those of later clusters."""
+    values = {system: score.value for system, score in comparison.scores[metric].items()}
+    order = sorted(values, key=lambda system: -values[system])
+    sure = {
+        frozenset((one.first, one.second)) for one in comparison.contrasts if one.metric == metric and one.p_corrected < _SURE
+    }
+    found, cluster = {}, 0
+    for place, system in enumerate(order):
+        if place and all(frozenset((before, after)) in sure for before in order[:place] for after in order[place:]):
+            cluster += 1
+        found[system] = cluster
+    return found
+
+
+def _clusters(comparison: Comparison) -> Table:
+    by_metric = {metric: clusters(comparison, metric) for metric in comparison.scores}
+    rows: list[list[Cell]] = [[system, *(found[system] + 1 for found in by_metric.values())] for system in comparison.systems]
+    return Table(["system", *by_metric], rows, "Significance clusters (1 is best)")

@@ -1,0 +1,78 @@
+"""The section about scores of captions."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from caplens.data.languages import base_language
+from caplens.report.cases import Case
+from caplens.report.documents import Document
+from caplens.report.sections.section import (
+    INTERVALS,
+    Plot,
+    Section,
+    caption_plots,
+    distribution_plot,
+    language_heatmap,
+    rating_plot,
+    score_columns,
+    without_notes,
+)
+from caplens.results.scores import ScoreResult
+
+_ERRORS_SHOWN = 10
+
+
+def score_section(document: Document, results: ScoreResult, cases: list[Case]) -> Section:
+    langs = [base_language(tag or document.lang) for tag in results.langs]
+    section = Section(
+        document.name,
+        "scores",
+        {
+            "captions": f"{len(results.ids):,}",
+            "not scored": f"{results.failed:,}",
+            "cut to the model's length": _truncated(scores.signature for scores in results.metrics.values()),
+            "languages": ", ".join(sorted(set(langs))),
+        },
+        [scores.signature for scores in results.metrics.values()],
+        [*results.warnings, *_error_lines(results)],
+    )
+    section.tables = [without_notes(results.corpus_table(), "Scores")]
+    by_language = results.language_table()
+    values = {name: scores.values for name, scores in results.metrics.items()}
+    if by_language is not None:
+        section.tables.append(without_notes(by_language, "By language"))
+        section.plots.append(_language_heatmap(results))
+        section.plots.append(distribution_plot(values, langs, "language"))
+    else:
+        section.plots.append(distribution_plot(values, ["all"] * len(results.ids), "all captions"))
+    section.plots += caption_plots(cases)
+    rated = [case for case in cases if case.human is not None]
+    if len(rated) > 1:
+        human = np.array([case.human for case in rated])
+        section.plots.append(rating_plot(human, score_columns(rated), {}))
+    return section
+
+
+def _language_heatmap(results: ScoreResult) -> Plot:
+    metrics = list(results.metrics)
+    cells = {
+        (lang, metric): (value, *results.language_intervals.get(metric, {}).get(lang, (np.nan, np.nan)))
+        for metric in metrics
+        for lang, value in results[metric].by_language.items()
+    }
+    langs = sorted({lang for lang, _ in cells})
+    about = f"Corpus scores{INTERVALS} Colours compare languages within a metric."
+    return language_heatmap("Languages and metrics", about, langs, metrics, cells, by_column=True)
+
+
+def _truncated(signatures: Iterable[str]) -> str:
+    """How many captions were longer than the model takes, as signatures say."""
+    counts = [int(part.partition(":")[2]) for line in signatures for part in line.split("|") if part.startswith("truncated:")]
+    return f"{max(counts, default=0):,}"
+
+
+def _error_lines(results: ScoreResult) -> list[str]:
+    shown = [f"{identifier}: {why}" for identifier, why in list(results.errors.items())[:_ERRORS_SHOWN]]
+    more = results.failed - len(shown)
+    return [*(f"not scored: {one}." for one in shown), *([f"… and {more:,} more that were not scored."] if more > 0 else [])]

@@ -1,0 +1,181 @@
+"""What every result can do: print itself, become rows or a data frame, be written and be read again.
+
+A result is data first. Its JSON names its `kind` and the `schema` of its keys, by which it is loaded; tables, CSV, Parquet, LaTeX
+and the HTML page are views of the same object.
+"""
+
+import csv
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Self, TextIO, TypeVar
+
+import numpy as np
+
+from caplens.arrays import Floats
+from caplens.data.files import replacing
+from caplens.errors import InputError
+from caplens.libraries import require
+from caplens.results.table import Table, render_text
+from caplens.version import __version__
+
+T = TypeVar("T")
+SCHEMA = 2
+"""Of the JSON written now. Results of caplens 0.1 have no `schema`, and are read too."""
+Content = Mapping[str, Any]
+"""A result as JSON has it."""
+ResultRow = dict[str, Any]
+
+
+class Result(ABC):
+    """What a run of caplens found."""
+
+    kind: ClassVar[str]
+    warnings: list[str]
+
+    @abstractmethod
+    def tables(self) -> list[Table]:
+        """The tables that people want to see first."""
+
+    @abstractmethod
+    def to_rows(self) -> Iterator[ResultRow]:
+        """The result as rows, for CSV, Parquet and data frames."""
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """What the JSON holds beside the version, kind and schema."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, content: Content) -> Self:
+        """The result that `to_dict` turned into JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON has it."""
+        return {"caplens": __version__, "kind": self.kind, "schema": SCHEMA, **self.content()}
+
+    def __str__(self) -> str:
+        return render_text(self.tables()).rstrip() + "".join(f"\nwarning: {warning}" for warning in self.warnings)
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame of `to_rows`."""
+        return require("pandas", "A pandas data frame", "frames").DataFrame(list(self.to_rows()))
+
+    def to_polars(self) -> Any:
+        """A polars data frame of `to_rows`."""
+        return require("polars", "A polars data frame", "frames").DataFrame(list(self.to_rows()), infer_schema_length=None)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result: all of it to `.json`, its rows to `.jsonl`, `.csv`, `.tsv` or `.parquet`.
+
+        Raises
+        ------
+        InputError
+            If the suffix is another one, or the file cannot be written.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix == ".json":
+            with replacing(path) as target:
+                target.write_text(json_text(self.to_dict()), encoding="utf-8", newline="\n")
+        elif suffix in ROW_WRITERS:
+            with replacing(path) as target:
+                ROW_WRITERS[suffix](self.to_rows(), target)
+        else:
+            choice = ", ".join([".json", *ROW_WRITERS])
+            raise InputError(f"{path}: the suffix names no format of results; choose from: {choice}.")
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+_IF_ANY = ("error", "doubt")
+"""Keys that a row has only if there is something to say."""
+
+
+def without_gaps(row: ResultRow) -> ResultRow:
+    """NaN is not JSON, and a row without an error or warning needs no key for it."""
+    return {key: null_if_nan(value) for key, value in row.items() if value is not None or key not in _IF_ANY}
+
+
+def write_jsonl(rows: Iterable[ResultRow], out: TextIO) -> None:
+    out.writelines(json.dumps(without_gaps(row), ensure_ascii=False) + "\n" for row in rows)
+
+
+def write_delimited(rows: Iterable[ResultRow], out: TextIO, delimiter: str = ",") -> None:
+    """CSV or TSV with full precision; lists and objects are JSON inside their cell."""
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    for number, row in enumerate(rows):
+        if not number:
+            writer.writerow(row)
+        writer.writerow([_csv_cell(value) for value in row.values()])
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None or value != value:
+        return ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def write_parquet(rows: Iterable[ResultRow], path: Path) -> None:
+    arrow = require("pyarrow", "Writing Parquet", "parquet")
+    parquet = require("pyarrow.parquet", "Writing Parquet", "parquet")
+    plain = [{key: _parquet_cell(value) for key, value in row.items()} for row in rows]
+    parquet.write_table(arrow.Table.from_pylist(plain), path)
+
+
+def _parquet_cell(value: Any) -> Any:
+    """Objects of any shape are JSON; lists of texts and numbers stay lists."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(entry, dict | list) for entry in value)):
+        return json.dumps(value, ensure_ascii=False)
+    return null_if_nan(value)
+
+
+def _to_file(write: Callable[[Iterable[ResultRow], TextIO], None]) -> Callable[[Iterable[ResultRow], Path], None]:
+    def write_file(rows: Iterable[ResultRow], path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as out:
+            write(rows, out)
+
+    return write_file
+
+
+TEXT_WRITERS: dict[str, Callable[[Iterable[ResultRow], TextIO], None]] = {
+    ".jsonl": write_jsonl,
+    ".csv": write_delimited,
+    ".tsv": lambda rows, out: write_delimited(rows, out, "\t"),
+}
+ROW_WRITERS: dict[str, Callable[[Iterable[ResultRow], Path], None]] = {
+    **{suffix: _to_file(write) for suffix, write in TEXT_WRITERS.items()},
+    ".parquet": write_parquet,
+}
+
+
+def null_if_nan(value: T) -> T | None:
+    """JSON has no NaN: a missing number is null."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def json_object(record: tuple[Any, ...]) -> dict[str, Any]:
+    """A named tuple as JSON has it."""
+    return {name: null_if_nan(value) for name, value in zip(record._fields, record, strict=True)}  # type: ignore[attr-defined]
+
+
+def json_values(values: Floats) -> list[float | None]:
+    return [null_if_nan(value) for value in values.tolist()]
+
+
+def number(value: float | None) -> float:
+    """A number that JSON had to write as null, if it did."""
+    return float("nan") if value is None else float(value)
+
+
+def floats(values: Sequence[float | None]) -> Floats:
+    return np.array([number(value) for value in values], dtype=np.float64)
+
+
+def numbers_of(record: Mapping[str, Any], optional: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The fields of a record, with NaN in place of null except for those that may be None."""
+    return {key: float("nan") if value is None and key not in optional else value for key, value in record.items()}

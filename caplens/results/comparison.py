@@ -1,0 +1,228 @@
+"""Systems side by side: `Comparison` of systems, and `LanguageComparison` of the same in each language."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from caplens.arrays import Floats
+from caplens.results.base import Content, Result, ResultRow, floats, json_object, json_values, numbers_of
+from caplens.results.table import LEVEL, Cell, Table, shown_p, with_interval
+
+
+class SystemScore(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+class SystemContrast(NamedTuple):
+    """How much the first system is above the second. `p` is of a paired permutation test, `p_corrected` for all pairs."""
+
+    metric: str
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_corrected: float
+
+
+@dataclass
+class Comparison(Result):
+    """Scores of several systems on the captions that all of them have.
+
+    Attributes
+    ----------
+    scores
+        Metric -> system -> corpus score with its interval.
+    contrasts
+        The difference of every two systems, by each metric.
+    samples
+        How many captions of each system were compared.
+    failed
+        Captions left out because they could not be scored.
+    values
+        Metric -> system -> the score of each caption, in the order of `ids`.
+    """
+
+    kind = "comparison"
+
+    systems: list[str]
+    scores: dict[str, dict[str, SystemScore]]
+    contrasts: list[SystemContrast]
+    signatures: dict[str, str]
+    samples: int
+    correction: str
+    failed: int = 0
+    warnings: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list, repr=False)
+    langs: list[str | None] = field(default_factory=list, repr=False)
+    values: dict[str, dict[str, Floats]] = field(default_factory=dict, repr=False)
+
+    def tables(self) -> list[Table]:
+        return [self.systems_table(), *([self.differences_table()] if self.contrasts else [])]
+
+    def systems_table(self) -> Table:
+        """Rows systems, columns metrics."""
+        rows: list[list[Cell]] = [
+            [system, *(with_interval(*by_system[system]) for by_system in self.scores.values())] for system in self.systems
+        ]
+        notes = [
+            f"{self.samples:,} captions that all systems have; {LEVEL} intervals by bootstrap over images.",
+            "To reproduce:",
+            *self.signatures.values(),
+        ]
+        return Table(["system", *self.scores], rows, notes=notes)
+
+    def differences_table(self) -> Table:
+        """Every two systems, by each metric."""
+        rows: list[list[Cell]] = [
+            [
+                contrast.metric,
+                f"{contrast.first} − {contrast.second}",
+                contrast.difference,
+                contrast.low,
+                contrast.high,
+                shown_p(contrast.p_corrected),
+            ]
+            for contrast in self.contrasts
+        ]
+        columns = ["metric", "systems", "difference", f"{LEVEL} low", f"{LEVEL} high", "p"]
+        notes = [f"p by paired permutation over images, corrected by {self.correction}; intervals by paired bootstrap."]
+        return Table(columns, rows, notes=notes)
+
+    def to_rows(self) -> Iterator[ResultRow]:
+        """One row for each metric and two systems."""
+        for contrast in self.contrasts:
+            scores = self.scores[contrast.metric]
+            sides = {
+                f"{side}{field_}": value
+                for side, system in (("first", contrast.first), ("second", contrast.second))
+                for field_, value in (("", system), *((f"_{name}", value) for name, value in scores[system]._asdict().items()))
+            }
+            difference = {name: getattr(contrast, name) for name in ("difference", "low", "high", "p", "p_corrected")}
+            yield {"metric": contrast.metric, **sides, **difference}
+
+    def content(self) -> dict[str, Any]:
+        return {
+            "systems": self.systems,
+            "scores": {
+                metric: {system: json_object(score) for system, score in by_system.items()}
+                for metric, by_system in self.scores.items()
+            },
+            "contrasts": [json_object(contrast) for contrast in self.contrasts],
+            "correction": self.correction,
+            "signatures": self.signatures,
+            "counts": {"samples": self.samples, "failed": self.failed},
+            "warnings": self.warnings,
+            "ids": self.ids,
+            **({"lang": self.langs} if any(self.langs) else {}),
+            "values": {
+                metric: {system: json_values(values) for system, values in by_system.items()}
+                for metric, by_system in self.values.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, content: Content) -> Self:
+        return cls(
+            systems=list(content["systems"]),
+            scores={
+                metric: {system: SystemScore(**numbers_of(score)) for system, score in by_system.items()}
+                for metric, by_system in content["scores"].items()
+            },
+            contrasts=[SystemContrast(**numbers_of(contrast)) for contrast in content["contrasts"]],
+            signatures=dict(content["signatures"]),
+            samples=content["counts"]["samples"],
+            correction=content["correction"],
+            failed=content["counts"]["failed"],
+            warnings=list(content["warnings"]),
+            ids=list(content["ids"]),
+            langs=list(content.get("lang") or [None] * len(content["ids"])),
+            values={
+                metric: {system: floats(values) for system, values in by_system.items()}
+                for metric, by_system in content["values"].items()
+            },
+        )
+
+
+@dataclass
+class LanguageComparison(Result):
+    """Systems compared in each of several languages."""
+
+    kind = "comparison-by-language"
+
+    comparisons: dict[str, Comparison]
+    """Language -> comparison."""
+    benchmark: str = ""
+    """The data set that the references come from."""
+
+    @property
+    def warnings(self) -> list[str]:  # type: ignore[override]
+        return [f"{lang}: {warning}" for lang, comparison in self.comparisons.items() for warning in comparison.warnings]
+
+    @property
+    def failed(self) -> int:
+        return sum(comparison.failed for comparison in self.comparisons.values())
+
+    def __getitem__(self, lang: str) -> Comparison:
+        return self.comparisons[lang]
+
+    def __iter__(self) -> Iterator[str]:
+        """The languages."""
+        return iter(self.comparisons)
+
+    def items(self) -> Iterator[tuple[str, Comparison]]:
+        return iter(self.comparisons.items())
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def tables(self) -> list[Table]:
+        return [self.language_table()]
+
+    def language_table(self) -> Table:
+        """Rows languages and systems, columns metrics with intervals, and p against the first system."""
+        metrics = list(next(iter(self.comparisons.values())).scores)
+        several = any(len(comparison.systems) > 1 for comparison in self.comparisons.values())
+        rows = [
+            [lang, *row] for lang, comparison in self.comparisons.items() for row in _system_rows(comparison, metrics, several)
+        ]
+        tests = [f"p, {metric}" for metric in metrics] if several else []
+        notes = [
+            f"{LEVEL} intervals by bootstrap over images."
+            + (" p against the first system, corrected by Holm." if several else "")
+        ]
+        signatures = dict.fromkeys(text for comparison in self.comparisons.values() for text in comparison.signatures.values())
+        notes += ["To reproduce:", *signatures]
+        title = f"{self.benchmark}, by language" if self.benchmark else "By language"
+        return Table(["lang", "system", "captions", *metrics, *tests], rows, title=title, notes=notes)
+
+    def to_rows(self) -> Iterator[ResultRow]:
+        """One row for each language, system and metric."""
+        for lang, comparison in self.comparisons.items():
+            for metric, scores in comparison.scores.items():
+                for system in comparison.systems:
+                    about = {"lang": lang, "system": system, "metric": metric, "captions": comparison.samples}
+                    yield {**about, **scores[system]._asdict()}
+
+    def content(self) -> dict[str, Any]:
+        by_language = {lang: comparison.to_dict() for lang, comparison in self.comparisons.items()}
+        return {"benchmark": self.benchmark, "languages": by_language}
+
+    @classmethod
+    def from_dict(cls, content: Content) -> Self:
+        comparisons: Mapping[str, Content] = content["languages"]
+        return cls({lang: Comparison.from_dict(one) for lang, one in comparisons.items()}, str(content.get("benchmark", "")))
+
+
+def _system_rows(comparison: Comparison, metrics: list[str], tested: bool) -> Iterator[list[Cell]]:
+    first = comparison.systems[0]
+    p_values = {
+        (contrast.second, contrast.metric): contrast.p_corrected for contrast in comparison.contrasts if contrast.first == first
+    }
+    for system in comparison.systems:
+        cells = [with_interval(*comparison.scores[metric][system]) for metric in metrics]
+        tests = [shown_p(p_values[system, metric]) if (system, metric) in p_values else "" for metric in metrics]
+        yield [system, comparison.samples, *cells, *(tests if tested else [])]

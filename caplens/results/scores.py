@@ -1,0 +1,317 @@
+"""The scores of captions: `Scores` of one metric, and `ScoreResult` of a run with several."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from caplens.arrays import Floats
+from caplens.results.base import Content, Result, ResultRow, floats, json_values, null_if_nan, number
+from caplens.results.table import LEVEL, Cell, Table
+
+Pool = Callable[[Floats], Floats]
+"""From sums of statistics (along the last axis) to corpus scores."""
+
+
+class RowError(NamedTuple):
+    """Why a metric has no score for a caption."""
+
+    reason: str
+    unusable: bool = False
+    """Whether something was given and cannot be used (an image that cannot be read), rather than missing."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one metric.
+
+    Attributes
+    ----------
+    values
+        One for each sample, NaN where there is none.
+    corpus
+        The score of all samples together.
+    signature
+        The line that is enough to reproduce the scores.
+    statistics, pool
+        A row of additive statistics for each sample, and the function from their sums to corpus scores. Resampling needs no
+        second scoring thanks to them, also for metrics whose corpus score is not a mean.
+    by_language
+        Language -> corpus score.
+    corpus_is_pooled
+        Whether `corpus` is what `pool` gives; METEOR's is not, and the statistics are then those of the mean.
+    errors
+        Row -> why it has no score.
+    truncated
+        Row -> language, of texts that were longer than the model takes.
+    coverage_warnings
+        Row -> why the model cannot be trusted there.
+    """
+
+    values: Floats
+    corpus: float
+    signature: str
+    statistics: Floats
+    pool: Pool
+    by_language: dict[str, float] = field(default_factory=dict)
+    corpus_is_pooled: bool = True
+    warnings: list[str] = field(default_factory=list)
+    truncated: dict[int, str] = field(default_factory=dict)
+    coverage_warnings: dict[int, str] = field(default_factory=dict)
+    errors: dict[int, RowError] = field(default_factory=dict)
+
+    @property
+    def scored(self) -> int:
+        """How many samples have a score."""
+        return int(np.count_nonzero(~np.isnan(self.values)))
+
+
+def mean_pool(sums: Floats) -> Floats:
+    """The mean, from sums of (value, 1)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Floats = sums[..., 0] / sums[..., 1]
+    return mean
+
+
+def mean_of(values: Floats) -> float:
+    """The mean of the values that are not NaN."""
+    return float(mean_pool(mean_statistics(values).sum(axis=0)))
+
+
+def mean_statistics(values: Floats) -> Floats:
+    scored = ~np.isnan(values)
+    return np.stack([np.where(scored, values, 0.0), scored.astype(np.float64)], axis=1)
+
+
+@dataclass(repr=False)
+class ScoreResult(Result):
+    """The scores of captions by one or more metrics.
+
+    `result["cider"]` is the `Scores` of a metric. A row is identified by its id, and by its language and system where an id is
+    used for several.
+
+    Attributes
+    ----------
+    ids, langs, systems, groups
+        Of each row; rows of one group are about the same image.
+    metrics
+        Name -> `Scores`.
+    intervals
+        Metric -> confidence interval of its corpus score.
+    language_intervals
+        Metric -> language -> confidence interval, where there are several languages.
+    columns
+        Columns of the input that were kept, by name.
+    """
+
+    kind = "score"
+
+    ids: list[str]
+    groups: list[str]
+    metrics: dict[str, Scores]
+    langs: list[str | None] = field(default_factory=list)
+    systems: list[str | None] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    language_intervals: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __getitem__(self, metric: str) -> Scores:
+        return self.metrics[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the metrics."""
+        return iter(self.metrics)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @property
+    def row_errors(self) -> dict[int, list[tuple[str, RowError]]]:
+        """Row -> the metrics that have no score for it, and why."""
+        by_row: dict[int, list[tuple[str, RowError]]] = {}
+        for name, scores in self.metrics.items():
+            for row, error in scores.errors.items():
+                by_row.setdefault(row, []).append((name, error))
+        return dict(sorted(by_row.items()))
+
+    @property
+    def failed_rows(self) -> list[int]:
+        """Rows without any score, and rows with something that cannot be used."""
+        return [
+            row
+            for row, errors in self.row_errors.items()
+            if len(errors) == len(self.metrics) or any(error.unusable for _, error in errors)
+        ]
+
+    @property
+    def failed(self) -> int:
+        return len(self.failed_rows)
+
+    @property
+    def truncated(self) -> dict[str, int]:
+        """Language -> captions that were cut, or had references that were, because the model takes no longer texts."""
+        rows = {row: lang for scores in self.metrics.values() for row, lang in scores.truncated.items()}
+        return dict(sorted(Counter(rows.values()).items()))
+
+    @property
+    def coverage_warnings(self) -> dict[int, str]:
+        """Row -> why its scores are not to be trusted: the model was not trained on its language or on such images."""
+        return {row: why for scores in self.metrics.values() for row, why in scores.coverage_warnings.items()}
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Why captions have no score, or not of every metric, by id; where ids repeat, with language and system added."""
+        return self._by_label({row: _one_reason(errors) for row, errors in self.row_errors.items()})
+
+    def labelled_errors(self, rows: Sequence[int]) -> dict[str, str]:
+        """The errors of some rows, by id."""
+        errors = self.row_errors
+        return self._by_label({row: _one_reason(errors[row]) for row in rows})
+
+    def _by_label(self, by_row: Mapping[int, str]) -> dict[str, str]:
+        repeated = len(set(self.ids)) < len(self.ids)
+        return {self._label(row) if repeated else self.ids[row]: text for row, text in sorted(by_row.items())}
+
+    def _label(self, row: int) -> str:
+        return " ".join(part for part in (self.ids[row], self.langs[row], self.systems[row]) if part)
+
+    def tables(self) -> list[Table]:
+        by_language = self.language_table()
+        return [self.corpus_table(), *([] if by_language is None else [by_language])]
+
+    def corpus_table(self) -> Table:
+        """Corpus scores, one row per metric."""
+        rows: list[list[Cell]] = []
+        for name, scores in self.metrics.items():
+            low, high = self.intervals.get(name, (None, None))
+            rows.append([name, scores.corpus, low, high, scores.scored])
+        scored = len(self.ids) - sum(len(errors) == len(self.metrics) for errors in self.row_errors.values())
+        notes = [
+            f"{scored:,} of {len(self.ids):,} captions scored"
+            + ("; intervals by bootstrap over images." if self.intervals else "."),
+            "To reproduce:",
+            *(scores.signature for scores in self.metrics.values()),
+        ]
+        columns = ["metric", "score", f"{LEVEL} low", f"{LEVEL} high", "scored"]
+        # Where every metric scored the same captions, the note says how many.
+        kept = len(columns) if len({row[-1] for row in rows}) > 1 else len(columns) - 1
+        return Table(columns[:kept], [row[:kept] for row in rows], notes=notes)
+
+    def language_table(self) -> Table | None:
+        """Corpus scores, one row per language, where there are several."""
+        languages = sorted({lang for scores in self.metrics.values() for lang in scores.by_language})
+        if len(languages) < 2:
+            return None
+        rows: list[list[Cell]] = [
+            [lang, *(scores.by_language.get(lang) for scores in self.metrics.values())] for lang in languages
+        ]
+        return Table(["language", *self.metrics], rows)
+
+    def to_rows(self) -> Iterator[ResultRow]:
+        """One row per caption, with its scores and its error."""
+        values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
+        named, doubts = self._named(), self.coverage_warnings
+        errors = {row: _one_reason(some) for row, some in self.row_errors.items()}
+        for row, identifier in enumerate(self.ids):
+            about = {name: column[row] for name, column in {**self.columns, **named}.items()}
+            scores = {name: null_if_nan(column[row]) for name, column in values.items()}
+            doubt = {"doubt": doubts.get(row)} if doubts else {}
+            yield {"id": identifier, **about, **scores, **doubt, "error": errors.get(row)}
+
+    def _named(self) -> dict[str, list[str | None]]:
+        """Languages and systems, where captions name them."""
+        named = {"lang": self.langs, "system": self.systems}
+        return {name: column for name, column in named.items() if any(value is not None for value in column)}
+
+    def content(self) -> dict[str, Any]:
+        truncated, doubts = self.truncated, self.coverage_warnings
+        return {
+            "ids": self.ids,
+            **self._named(),
+            **({"columns": self.columns} if self.columns else {}),
+            "metrics": {name: self._metric_content(name, scores) for name, scores in self.metrics.items()},
+            "counts": {
+                "samples": len(self.ids),
+                "failed": self.failed,
+                "truncated": sum(truncated.values()),
+                "doubtful": len(doubts),
+            },
+            **({"truncated": truncated} if truncated else {}),
+            **({"doubts": self._by_label(doubts)} if doubts else {}),
+            "errors": self.errors,
+            "warnings": self.warnings,
+        }
+
+    def _metric_content(self, name: str, scores: Scores) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "corpus": null_if_nan(scores.corpus),
+            "values": json_values(scores.values),
+            "signature": scores.signature,
+            "errors": self._by_label({row: error.reason for row, error in scores.errors.items()}),
+            "counts": {
+                "scored": scores.scored,
+                "failed": len(scores.errors),
+                "unusable": sum(error.unusable for error in scores.errors.values()),
+            },
+        }
+        unusable = [row for row, error in scores.errors.items() if error.unusable]
+        if unusable:
+            content["unusable"] = unusable
+        if name in self.intervals:
+            content["low"], content["high"] = (null_if_nan(bound) for bound in self.intervals[name])
+        if len(scores.by_language) > 1:
+            content["languages"] = {lang: null_if_nan(value) for lang, value in sorted(scores.by_language.items())}
+        if name in self.language_intervals:
+            content["language_intervals"] = {
+                lang: [null_if_nan(bound) for bound in bounds] for lang, bounds in sorted(self.language_intervals[name].items())
+            }
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Content) -> Self:
+        ids = list(content["ids"])
+        result = cls(ids, list(ids), {}, warnings=list(content["warnings"]))
+        result.langs = list(content.get("lang") or [None] * len(ids))
+        result.systems = list(content.get("system") or [None] * len(ids))
+        result.columns = {name: list(values) for name, values in content.get("columns", {}).items()}
+        for name, metric in content["metrics"].items():
+            values = floats(metric["values"])
+            if len(values) != len(ids):
+                raise ValueError(f"{name} has {len(values)} values for {len(ids)} captions")
+            errors = result._errors_from(values, metric, content["errors"])
+            # The file does not hold what resampling needs; it holds the intervals.
+            result.metrics[name] = Scores(
+                values,
+                number(metric["corpus"]),
+                metric["signature"],
+                mean_statistics(values),
+                mean_pool,
+                {lang: number(value) for lang, value in metric.get("languages", {}).items()},
+                corpus_is_pooled=False,
+                errors=errors,
+            )
+            if "low" in metric:
+                result.intervals[name] = (number(metric["low"]), number(metric["high"]))
+            result.language_intervals[name] = {
+                lang: (number(low), number(high)) for lang, (low, high) in metric.get("language_intervals", {}).items()
+            }
+        return result
+
+    def _errors_from(self, values: Floats, metric: Content, overall: Mapping[str, str]) -> dict[int, RowError]:
+        """The errors of one metric; caplens 0.1 wrote one reason per caption, for all metrics."""
+        rows = np.flatnonzero(np.isnan(values)).tolist()
+        reasons = metric.get("errors", overall)
+        labels = self._by_label(dict.fromkeys(rows, ""))
+        unusable = set(metric.get("unusable", () if "errors" in metric else rows))
+        return {row: RowError(reasons.get(label, ""), row in unusable) for row, label in zip(rows, labels, strict=True)}
+
+
+def _one_reason(errors: Sequence[tuple[str, RowError]]) -> str:
+    """The reason, or each metric's where they differ."""
+    reasons = list(dict.fromkeys(error.reason for _, error in errors))
+    if len(reasons) == 1:
+        return reasons[0]
+    return "; ".join(f"{name}: {error.reason}" for name, error in errors)

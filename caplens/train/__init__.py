@@ -1,1 +1,0 @@
-"""Training: losses, batches, the loop, and one file for each recipe."""

@@ -1,0 +1,1 @@
+"""Training: the loop, one recipe per file, and caplens-mini."""

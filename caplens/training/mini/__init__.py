@@ -1,0 +1,1 @@
+"""How caplens-mini is trained: its data, its networks, and its export to ONNX."""

@@ -1,0 +1,399 @@
+"""Each benchmark on a few records in the original layout, with the expected number worked out by hand.
+
+The metric is `length`, the number of words, or BLEU-1, which counts words that are in the references."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+import caplens as package
+from caplens.benchmarks import BENCHMARKS, get_benchmark
+
+
+def measured(name, folder, metric="length", **more):
+    return package.bench(name, folder, [metric], resamples=5, **more).results[metric]
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if not name.startswith("flickr8k")])
+def test_what_is_missing_and_where_it_comes_from_is_said(name, tmp_path):
+    with pytest.raises(package.InputError, match=r"is missing. Put .* there\. \S+"):
+        package.bench(name, tmp_path, ["length"], lang="en" if get_benchmark(name).in_english else "id")
+
+
+def test_published_values_are_those_of_the_papers(golden):
+    """All of them were read from the papers twice, by different people."""
+    found = [
+        {"benchmark": name, "source": one.source, "protocol": one.protocol, "lang": one.lang, "values": one.values}
+        for name, benchmark in BENCHMARKS.items()
+        for one in benchmark.published
+    ]
+    assert found == golden("benchmarks")
+
+
+def write_csv(path, rows, delimiter=","):
+    with path.open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out, delimiter=delimiter).writerows(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "columns"),
+    [
+        ("polaris", "polaris_test.csv", ["imgid", "mt", "refs", "score"]),
+        ("nebula", "nebula_test.csv", ["imgid", "cand", "refs", "score"]),
+        ("vicr", "vicr_test.csv", ["image", "caption", "references", "rating"]),
+        ("capeval1k", "capeval1k.csv", ["image", "caption", "references", "score"]),
+        ("m-capeval1k", "m-capeval1k.en.csv", ["image", "caption", "references", "score"]),
+    ],
+)
+def test_tables_of_ratings(name, file, columns, tmp_path):
+    rows = [
+        ["1.jpg", "a dog", "['a dog, running', \"a dog's toy\"]", 1],
+        ["1.jpg", "a dog in the snow", '["a dog"]', 3],
+        ["2.jpg", "two men", "[]", 2],
+        ["2.jpg", "two men at sea", "['men']", 4],
+    ]
+    write_csv(tmp_path / file, [columns, *rows])
+    loaded = get_benchmark(name).load(tmp_path, "mean")
+    assert loaded.samples[0].references == ("a dog, running", "a dog's toy")
+    assert loaded.human.tolist() == [1, 3, 2, 4]
+    # Lengths 2, 5, 2, 4 against 1, 3, 2, 4: of the five pairs that are no ties four agree, so that tau-b is 3 / sqrt(5 * 6).
+    found = measured(name, tmp_path)
+    assert found["tau-b"].value == pytest.approx(100 * 3 / np.sqrt(30))
+    assert found["pearson"].value == pytest.approx(100 * np.corrcoef([2, 5, 2, 4], [1, 3, 2, 4])[0, 1])
+
+
+def test_ratings_of_several_people_are_aggregated(tmp_path):
+    rows = [{"image": "1.jpg", "caption": "a dog", "ratings": [1, 2, 6]}, {"image": "2.jpg", "caption": "a cat", "ratings": [4]}]
+    (tmp_path / "vicr_test.json").write_text(json.dumps(rows), encoding="utf-8")
+    load = get_benchmark("vicr").load
+    assert load(tmp_path, "mean").human.tolist() == [3, 4]
+    assert load(tmp_path, "median").human.tolist() == [2, 4]
+    assert load(tmp_path, "expanded").human.tolist() == [1, 2, 6, 4]
+    nameless, wordy = {"image": "1.jpg", "rating": 1}, {"image": "1.jpg", "caption": "a dog", "score": "x"}
+    for broken, words in (([nameless], "entry 1: there is no 'mt' or"), ([wordy], "entry 1: 'x' is no rating")):
+        (tmp_path / "vicr_test.json").write_text(json.dumps(broken), encoding="utf-8")
+        with pytest.raises(package.InputError, match=words):
+            load(tmp_path, "mean")
+
+
+def test_thumb(tmp_path):
+    rows = [
+        {"seg_id": 1, "image": "COCO_val2014_000000000001.jpg", "hyp": "a dog", "human_score": 2.0},
+        {"seg_id": 1, "image": "COCO_val2014_000000000001.jpg", "hyp": "a brown dog runs", "human_score": 5.0},
+        {"seg_id": 2, "image": "COCO_val2014_000000000002.jpg", "hyp": "two men talk", "human_score": 3.0},
+    ]
+    (tmp_path / "mscoco_THumB-1.0.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    references = [{"seg_id": 1, "refs": ["a brown dog runs", "a dog running"]}, {"seg_id": 2, "refs": ["men talking"]}]
+    (tmp_path / "mscoco_references.json").write_text("\n".join(map(json.dumps, references)), encoding="utf-8")
+    loaded = get_benchmark("thumb").load(tmp_path, "with humans")
+    assert loaded.samples[1].references == ("a dog running",)
+    assert measured("thumb", tmp_path)["tau-c"].value == pytest.approx(100 * 3 / 9 * 2 * 3 / 2)
+    assert len(get_benchmark("thumb").load(tmp_path, "machine").samples) == 2
+
+
+def test_composite(tmp_path):
+    for part, count in (("8k", 3), ("30k", 4), ("coco", 4)):
+        for kind, shift in (("correctness", 0), ("throughness", 1)):
+            head = [f"column {place}" for place in range(28 + 2 * count)]
+            line = [""] * 27 + [f"http://images/{part}.jpg", *("dog " * (n + 1) for n in range(count))]
+            line += [str(5 - n - (shift if n == 2 else 0)) for n in range(count)]
+            write_csv(tmp_path / f"{part}_{kind}.csv", [head, line], ";")
+    (tmp_path / "Flickr8k.token.txt").write_text("8k.jpg#0\tdog\n8k.jpg#1\ta dog\n", encoding="utf-8")
+    loaded = get_benchmark("composite").load(tmp_path, "correctness")
+    assert len(loaded.samples) == 9
+    assert loaded.human.tolist() == [5, 4, 3] * 3
+    # The caption that was rated is no reference of its photo.
+    assert loaded.samples[0].references == ("a dog",)
+    assert get_benchmark("composite").load(tmp_path, "both").human.tolist() == [5, 4, 2.5] * 3
+    assert measured("composite", tmp_path)["spearman"].value == pytest.approx(-100)
+
+
+def fifty(folder, pairs_file, votes_file, pairs):
+    """MATLAB files as CIDEr's release has them: pairs are (image, first, second, category, votes for the first)."""
+    inputs = np.zeros((1, len(pairs)), dtype=[(name, object) for name in ("image", "first", "second")])
+    triplets = np.zeros((1, 48 * len(pairs)), dtype=[(name, object) for name in ("shown", "first", "second", "side")])
+    for number, (image, first, second, _, votes) in enumerate(pairs):
+        inputs[0, number] = (image, first, second)
+        for vote in range(48):
+            cells = [np.array([[text]], dtype=object) for text in (f"{image} reference {vote}", first, second)]
+            triplets[0, 48 * number + vote] = (*cells, 1 if vote < votes else -1)
+    savemat(folder / pairs_file, {"new_input": inputs, "category": np.array([[pair[3] for pair in pairs]])})
+    savemat(folder / votes_file, {"triplets": triplets})
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("pascal-50s", ("pair_pascal.mat", "consensus_pascal.mat")),
+        ("abstract-50s", ("pair_abstract.mat", "consensus_abstract.mat")),
+    ],
+)
+def test_the_majority_of_48_people_decides(name, files, tmp_path):
+    pairs = [
+        ("1.jpg", "a big dog runs", "a dog", 1, 30),
+        ("2.jpg", "two men talk", "a man", 1, 10),
+        ("3.jpg", "one cat", "two cats", 2, 40),
+    ]
+    fifty(tmp_path, *files, pairs)
+    loaded = get_benchmark(name).load(tmp_path, "majority")
+    assert len(loaded.trials) == 3 * 5
+    assert len({sample.references for sample in loaded.samples}) == 3 * 5
+    assert all(len(set(sample.references)) == 5 for sample in loaded.samples)
+    assert loaded.samples[0].references[0].startswith("1.jpg reference")
+    found = measured(name, tmp_path)
+    # The longer caption is right in the first pair and wrong in the second; the third is a tie, which counts half.
+    assert (found["HC"].value, found["HI"].value, found["mean"].value) == (50, 50, 50)
+    assert (found["HC"].ties, found["HI"].ties) == (0, 100)
+
+
+def test_a_coin_decides_where_votes_are_even(tmp_path):
+    pairs = [(f"{n}.jpg", "a dog", "a cat", 1, 24) for n in range(20)]
+    fifty(tmp_path, "pair_pascal.mat", "consensus_pascal.mat", pairs)
+    trials = get_benchmark("pascal-50s").load(tmp_path, "majority").trials
+    preferred = {trial.constraints[0][0][0] % 2 for trial in trials}
+    assert preferred == {0, 1}
+    assert trials == get_benchmark("pascal-50s").load(tmp_path, "majority").trials
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "content"),
+    [
+        ("pascal-50s", "pascal_50s.json", {"HC": [{"image": "1.jpg", "captions": ["a", "b"], "label": 5, "references": ["c"]}]}),
+        ("pascal-50s", "pascal_50s.json", {"HC": [{"image": "1.jpg", "captions": [1, "b"], "label": 1, "references": ["c"]}]}),
+        ("pascal-50s", "pascal_50s.json", {"HC": 3}),
+        ("pascal-50s", "pair_pascal.mat", ""),
+        ("valse", "existence.json", {"a": {"caption": ["x"], "foil": "y", "image_file": "1", "mturk": {"caption": 3}}}),
+        ("valse", "existence.json", {"a": {"caption": "x", "foil": "y", "image_file": "1", "mturk": {"caption": "many"}}}),
+        ("valse", "existence.json", {"a": None}),
+        ("valse", "existence.json", []),
+        ("xvnli", "en.test.jsonl", {"gold_label": "neutral"}),
+        ("winoground", "examples.jsonl", {"id": 1, "caption_0": None}),
+        ("thumb", "mscoco_THumB-1.0.jsonl", {"hyp": "x"}),
+        ("polaris", "polaris_test.csv", "imgid,mt,score\n1.jpg,a dog,high\n"),
+        ("foil", "foilv1.0_test_2017.json", {"images": 1}),
+        ("composite", "8k_correctness.csv", "a;b\n" + ";" * 27 + "x.jpg;one\n"),
+        ("crossmodal", "captions.jsonl", {"image/key": "k", "en": []}),
+        ("crossmodal", "captions.jsonl", ""),
+    ],
+)
+def test_files_of_another_layout_are_told(name, file, content, tmp_path, caplens):
+    (tmp_path / file).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    for other in (
+        "captions_val2014.json",
+        "consensus_pascal.mat",
+        "mscoco_references.json",
+        "30k_correctness.csv",
+        "coco_correctness.csv",
+    ):
+        (tmp_path / other).write_text("{}" if "json" in other else "", encoding="utf-8")
+    command = [name] if name == "crossmodal" else ["bench", name, "-m", "length", "--resamples", 5]
+    said = caplens(*command, "--data", tmp_path)
+    assert said.status == 2
+    assert len(said.err.splitlines()) == 1
+    assert str(tmp_path) in said.err
+
+
+def test_foil(tmp_path):
+    images = [{"id": 1, "file_name": "COCO_val2014_000000000001.jpg"}]
+    annotations = [
+        {"id": 7, "image_id": 1, "caption": "a dog on a sofa", "foil": False, "foil_word": "ORIG"},
+        {"id": 7, "image_id": 1, "caption": "a cat on a sofa", "foil": True, "foil_word": "cat"},
+        {"id": 7, "image_id": 1, "caption": "a dog on a train", "foil": True, "foil_word": "train"},
+    ]
+    (tmp_path / "foilv1.0_test_2017.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    texts = ["a dog on a sofa", "the dog sleeps", "a sofa with a dog"]
+    (tmp_path / "captions_val2014.json").write_text(json.dumps({"annotations": [{"image_id": 1, "caption": t} for t in texts]}))
+    loaded = get_benchmark("foil").load(tmp_path, "4-refs")
+    assert loaded.samples[0].references == ("the dog sleeps", "a sofa with a dog")
+    assert get_benchmark("foil").load(tmp_path, "1-ref").samples[0].references == ("the dog sleeps",)
+    assert measured("foil", tmp_path, "bleu1")["accuracy"].value == 100
+    # With "the dog sleeps" alone, "train" instead of "sofa" changes nothing: a tie, which is not right.
+    found = measured("foil", tmp_path, "bleu1", protocol="1-ref")["accuracy"]
+    assert (found.value, found.ties) == (50, 50)
+
+
+def test_valse_counts_accepted_captions(tmp_path):
+    def entry(caption, foil, accepted):
+        return {"caption": caption, "foil": foil, "image_file": "1.jpg", "mturk": {"caption": accepted, "foil": 0, "other": 0}}
+
+    rows = {"a": entry("two big dogs", "a dog", 3), "b": entry("a dog", "two big dogs", 2), "c": entry("a", "b c", 1)}
+    (tmp_path / "existence.json").write_text(json.dumps(rows), encoding="utf-8")
+    (tmp_path / "plurals.json").write_text(json.dumps({"a": entry("two dogs", "a dog", 3)}), encoding="utf-8")
+    found = package.bench("valse", tmp_path, ["length"], resamples=5)
+    values = found.results["length"]
+    assert (values["existence"].value, values["existence"].points) == (50, 2)
+    assert (values["plurals"].value, values["plurals"].ties, values["mean"].value) == (0, 100, 25)
+    assert measured("valse", tmp_path, protocol="unfiltered")["existence"].points == 3
+    assert "2 valid pairs of existence where the published data set has 505." in found.warnings
+
+
+def test_sugarcrepe(tmp_path):
+    for part in ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj"):
+        rows = {"0": {"filename": "000000000001.jpg", "caption": "a dog", "negative_caption": "a red dog"}}
+        if part == "swap_obj":
+            rows["1"] = {"filename": "000000000002.jpg", "caption": "a dog and a cat", "negative_caption": "dogs"}
+        (tmp_path / f"{part}.json").write_text(json.dumps(rows), encoding="utf-8")
+    found = measured("sugarcrepe", tmp_path)
+    assert (found["add_att"].value, found["swap_obj"].value) == (0, 50)
+    assert found["mean"].value == pytest.approx(50 / 7)
+
+
+def test_winoground(tmp_path):
+    row = {
+        "id": 0,
+        "image_0": "ex_0_img_0",
+        "image_1": "ex_0_img_1",
+        "caption_0": "a dog bites a man",
+        "caption_1": "a man bites a dog",
+    }
+    (tmp_path / "examples.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    benchmark = get_benchmark("winoground")
+    loaded = benchmark.load(tmp_path, "scores")
+    assert [(sample.image, sample.caption[:5]) for sample in loaded.samples] == [
+        ("ex_0_img_0.png", "a dog"), ("ex_0_img_0.png", "a man"), ("ex_0_img_1.png", "a dog"), ("ex_0_img_1.png", "a man"),
+    ]  # fmt: skip
+    # Each image prefers its own caption (0.9 > 0.5, 0.8 > 0.7), and each caption its image (0.9 > 0.7, 0.8 > 0.5).
+    for scores, expected in (
+        ([0.9, 0.5, 0.7, 0.8], (1, 1, 1)),
+        ([0.6, 0.5, 0.7, 0.8], (1, 0, 0)),
+        ([0.8, 0.9, 0.7, 1.0], (0, 1, 0)),
+    ):
+        found = benchmark.judge(loaded, np.array(scores), np.ones(4, dtype=bool), 5, 0)
+        assert tuple(found[name].value for name in ("text", "image", "group")) == expected
+
+
+def test_xvnli_compares_statements_about_one_photo(tmp_path, caplens):
+    def row(label, statement, photo="11"):
+        return {
+            "gold_label": label,
+            "sentence1": "a dog",
+            "sentence2": statement,
+            "Flikr30kID": photo,
+            "pairID": f"{photo}{label}",
+        }
+
+    rows = [
+        row("entailment", "a b c d"),
+        row("neutral", "a b"),
+        row("neutral", "a b c d e"),
+        row("contradiction", "a"),
+        row("-", "not judged"),
+        row("contradiction", "of another photo", "12"),
+    ]
+    (tmp_path / "en.test.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (tmp_path / "fr").mkdir()
+    (tmp_path / "fr" / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert get_benchmark("xvnli").languages(tmp_path) == ["en", "fr"]
+    found = measured("xvnli", tmp_path)
+    # Extremes: 4 > 1. All labels: 4 > 1, 4 > 2, 4 > 5 is wrong, 2 > 1, 5 > 1. Triples: 4 > 2 > 1, and 4 > 5 > 1 is wrong.
+    assert [(one.value, one.points) for one in found.values()] == [(100, 1), (80, 5), (50, 2)]
+    said = caplens("bench", "xvnli", "--data", tmp_path, "--lang", "all", "-m", "length", "--resamples", 5)
+    assert "overall" in said.out
+    assert "across languages" in said.out
+
+
+def test_marvl_takes_the_best_photo_of_a_true_statement(tmp_path):
+    def row(number, label, left, right):
+        about = {"concept": "39-Panci", "caption": "dua anjing", "left_img": left, "right_img": right}
+        return {**about, "id": f"id-{number}", "label": label}
+
+    photos = [(True, "a.jpg", "b.jpg"), (False, "c.jpg", "d.jpg"), (True, "e.jpg", "f.jpg"), (False, "a.jpg", "e.jpg")]
+    rows = [row(number, *about) for number, about in enumerate(photos)]
+    (tmp_path / "marvl-id.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    benchmark = get_benchmark("marvl")
+    loaded = benchmark.load(tmp_path, "best against least", "id")
+    assert loaded.samples[0].image == "id/images/39-Panci/a.jpg"
+    scores = np.array([0.1, 0.5, 0.4, 0.9, 0.3, 0.2, 0.1, 0.3])
+    found = benchmark.judge(loaded, scores, np.ones(8, dtype=bool), 5, 0)
+    # True: 0.5 and 0.3. False: 0.4 and 0.1. Of the four comparisons 0.5 > 0.4, 0.5 > 0.1, 0.3 > 0.1 are right.
+    assert (found["accuracy 1"].value, found["accuracy 1"].points) == (0.75, 4)
+    assert (found["accuracy 2"].value, found["accuracy 2"].points) == (0, 1)
+
+
+def test_vatex_eval_averages_over_annotators(tmp_path, caplens):
+    files = {
+        "candidates_list": ["a", "a b", "a b c"],
+        "gts_list": [[f"reference {n}" for n in range(10)]] * 3,
+        "video_ids": ["v1", "v2", "v3"],
+        "human_scores": [[1, 2, 3], [1, 2, 3], [3, 2, 1]],
+    }
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    loaded = {protocol: get_benchmark("vatex-eval").load(tmp_path, protocol) for protocol in ("9-refs", "1-ref", "no-refs")}
+    assert [len(some.samples[0].references) for some in loaded.values()] == [9, 1, 0]
+    # Two annotators agree with the lengths, one is the other way round: (1 + 1 - 1) / 3.
+    assert measured("vatex-eval", tmp_path)["tau-b"].value == pytest.approx(100 / 3)
+    # Without references only `length` can be used, which is no reason to stop.
+    said = caplens("bench", "vatex-eval", "--data", tmp_path, "-m", "length,bleu1", "--protocol", "all", "--resamples", 5)
+    assert said.status == 0, said.err
+    lines = [line.split() for line in said.out.splitlines() if line.strip().startswith(("length", "bleu1"))]
+    assert [len(line) for line in lines] == [7, 6]
+    assert lines[1][-1] == "–"
+    (tmp_path / "human_scores.json").write_text("[1, 2]", encoding="utf-8")
+    with pytest.raises(package.InputError, match="the ratings of three people"):
+        measured("vatex-eval", tmp_path)
+    (tmp_path / "human_scores.json").write_text(json.dumps(files["human_scores"]), encoding="utf-8")
+    (tmp_path / "video_ids.json").write_text('["v1"]', encoding="utf-8")
+    with pytest.raises(package.InputError, match="they belong to different data"):
+        measured("vatex-eval", tmp_path)
+
+
+def test_activitynet_foil_scores_paragraphs(tmp_path):
+    def paragraph(*sentences):
+        return [{"sentence": text, "timestamp": [0, 1]} for text in sentences]
+
+    right = {"v1": paragraph("a man runs fast", "he"), "v2": paragraph("a dog")}
+    foil = {"v1": paragraph("a dog runs"), "v2": paragraph("a big dog")}
+    for kind, results in (("right", right), ("foil", foil)):
+        (tmp_path / f"final_{kind}_video_sentences.json").write_text(json.dumps({"results": results}), encoding="utf-8")
+    times = {"v1": {"timestamps": [[0, 9], [10, 20]]}, "v2": {"timestamps": [[0, 5]]}}
+    other = {"v1": {"sentences": ["at the start", "in the middle", "at the end"], "timestamps": [[0, 9], [5, 14], [10, 20]]}}
+    for number, content in ((1, times), (2, other)):
+        (tmp_path / f"anet_entities_test_{number}.json").write_text(json.dumps(content), encoding="utf-8")
+    found = measured("activitynet-foil", tmp_path)["accuracy"]
+    # Means of words in a sentence, not sums: 2.5 > 3 is wrong, 2 > 3 is wrong.
+    assert (found.value, found.points) == (0, 2)
+    samples = {sample.id: sample for sample in get_benchmark("activitynet-foil").load(tmp_path, "accuracy").samples}
+    # Half of the second sentence's ten seconds lie in the first 9, and half in those from 10 on.
+    assert samples["v1 right 0"].references == ("at the start", "in the middle")
+    assert samples["v1 right 1"].references == ("in the middle", "at the end")
+    assert samples["v2 foil 0"].references == ()
+
+
+def test_crossmodal_3600(tmp_path, caplens):
+    lines = [
+        {"image/key": "k1", "image/locale": "de", "en": {"caption": ["a dog", "the dog"]}, "iw": {"caption": ["כלב"]}},
+        {
+            "image/key": "k2",
+            "image/locale": "en",
+            "en": {"caption": ["two men talk"]},
+            "iw": {"caption": ["איש", "שני אנשים", "גבר"]},
+        },
+    ]
+    (tmp_path / "captions.jsonl").write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    said = caplens("crossmodal", "--data", tmp_path, "-f", "json")
+    english, hebrew = json.loads(said.out)["statistics"]
+    assert english == {"lang": "en", "captions": 3, "once": 1, "twice": 1, "more": 0, "words": 7 / 3, "characters": 24 / 3}
+    assert (hebrew["lang"], hebrew["captions"], hebrew["more"]) == ("iw", 4, 1)
+    assert "7,200" in caplens("crossmodal", "--data", tmp_path).out
+
+    good = [{"id": "k1", "caption": "a dog", "lang": "en"}, {"id": "k2", "caption": "two men talk", "lang": "en"}]
+    good += [{"id": "k1", "caption": "כלב", "lang": "he"}]
+    bad = [{**row, "caption": "nothing of this"} for row in good]
+    for name, rows in (("good", good), ("bad", bad)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    files = [tmp_path / "good.jsonl", tmp_path / "bad.jsonl"]
+    said = caplens("crossmodal", "--data", tmp_path, *files, "-m", "bleu1", "-f", "json", "--resamples", 10)
+    found = json.loads(said.out)["languages"]
+    assert set(found) == {"en", "he"}
+    assert found["en"]["scores"]["bleu1"]["good"]["value"] == pytest.approx(1)
+    assert found["he"]["scores"]["bleu1"]["bad"]["value"] == pytest.approx(0, abs=1e-9)
+    (tmp_path / "gap.jsonl").write_text(
+        json.dumps({"id": "k1", "caption": "", "lang": "en"}) + "\n" + json.dumps(good[1]), encoding="utf-8"
+    )
+    said = caplens("crossmodal", "--data", tmp_path, tmp_path / "gap.jsonl", "-m", "bleu1", "-f", "json", "--resamples", 10)
+    assert (said.status, json.loads(said.out)["languages"]["en"]["counts"]) == (3, {"samples": 1, "failed": 1})
+    assert "p, bleu1" in caplens("crossmodal", "--data", tmp_path, *files, "-m", "bleu1", "--resamples", 10).out

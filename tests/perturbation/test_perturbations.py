@@ -1,0 +1,181 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import caplens as package
+from caplens.perturbation import PERTURBATIONS, get_perturbation
+from caplens.perturbation.nouns import find_nouns
+from caplens.perturbation.words import join, split
+
+CAPTIONS = {
+    "en": "A man, wearing a white shirt, is playing golf on a green field.",
+    "de": "Ein Hund mit einem roten Ball läuft über die Wiese.",
+    "ja": "黒い犬が、緑の芝生の上で赤いボールを追いかけています。",
+    "zh": "一只黄色的狗在草地上追逐红色的球。",
+    "th": "หมาสีน้ำตาลวิ่งบนหญ้า",
+    "ar": "كلب بني يجري عبر العشب الأخضر",
+}
+
+
+@pytest.mark.parametrize("lang", CAPTIONS)
+def test_words_come_together_again(lang):
+    words = split(CAPTIONS[lang], lang)
+    assert len(words) > 4
+    assert join(words) == CAPTIONS[lang]
+
+
+@given(st.text(max_size=40))
+def test_any_text_comes_together_again_but_for_its_spaces(text):
+    assert join(split(text, "ja")) == " ".join(text.split())
+
+
+def test_punctuation_that_stands_apart_goes_with_the_word_before_it():
+    """As in the captions of Flickr8k: without its full stop a caption is as good as with it."""
+    assert [word.text for word in split("A dog , a cat .")] == ["A", "dog ,", "a", "cat ."]
+    removal = get_perturbation("removal")
+    assert all(removal("A dog .", "en", seed) in {"A", "dog ."} for seed in range(20))
+
+
+def test_scripts_without_spaces_get_none():
+    assert " " not in get_perturbation("jumble")(CAPTIONS["zh"], "zh")
+    assert " " not in get_perturbation("repetition")(CAPTIONS["th"], "th")
+    assert len(get_perturbation("jumble")(CAPTIONS["de"], "de").split()) == 10
+
+
+@pytest.mark.parametrize("lang", CAPTIONS)
+@pytest.mark.parametrize("kind", PERTURBATIONS)
+def test_a_perturbed_caption_differs_and_is_the_same_for_the_same_seed(kind, lang):
+    perturb, caption = PERTURBATIONS[kind], CAPTIONS[lang]
+    made = [perturb(caption, lang, seed=seed, key="7") for seed in range(20)]
+    assert all(text is not None and text != caption for text in made)
+    assert made == [perturb(caption, lang, seed=seed, key="7") for seed in range(20)]
+    assert len(set(made)) > 1
+
+
+captions = st.lists(st.sampled_from(["dog", "cat", "the", "a", "boy,", "runs", "on", "grass."]), min_size=1, max_size=12)
+
+
+@given(captions, st.integers(0, 5))
+def test_what_each_kind_does_to_the_words(words, seed):
+    made = {kind: perturb(" ".join(words), "en", seed) for kind, perturb in PERTURBATIONS.items()}
+    found = {kind: None if text is None else text.split() for kind, text in made.items()}
+    assert [word for n, word in enumerate(found["repetition"]) if n == 0 or word != found["repetition"][n - 1]] == [
+        word for n, word in enumerate(words) if n == 0 or word != words[n - 1]
+    ]
+    assert len(words) < len(found["repetition"]) <= 2 * len(words)
+    assert len(found["masking"]) == len(words)
+    assert all(new in (old, "[MASK]") for old, new in zip(words, found["masking"], strict=True))
+    if found["removal"] is None:
+        assert len(words) == 1
+    else:
+        remaining = iter(words)
+        assert all(word in remaining for word in found["removal"])
+        assert 0 < len(found["removal"]) < len(words)
+    if found["jumble"] is None:
+        assert len(set(words)) == 1
+    else:
+        assert sorted(found["jumble"]) == sorted(words)
+    if found["substitution"] is not None:
+        bare = [sorted(word.strip(".,") for word in some) for some in (words, found["substitution"])]
+        assert bare[0] == bare[1]
+        assert found["substitution"] != words
+
+
+def test_words_are_hit_four_times_in_ten():
+    words = " ".join(f"word{n}" for n in range(2000))
+    assert get_perturbation("masking")(words).count("[MASK]") / 2000 == pytest.approx(0.4, abs=0.04)
+    assert len(get_perturbation("removal")(words).split()) / 2000 == pytest.approx(0.6, abs=0.04)
+    assert len(get_perturbation("repetition")(words).split()) / 2000 == pytest.approx(1.4, abs=0.04)
+
+
+def test_critical_objects_are_swapped_whole():
+    objects = ("white shirt", "golf", "green field")
+    for seed in range(10):
+        made = get_perturbation("substitution")(CAPTIONS["en"], "en", seed, objects=objects)
+        assert sorted(made) == sorted(CAPTIONS["en"])
+        assert all(text in made for text in objects)
+        assert made.startswith("A man, wearing a ")
+
+
+def test_nouns_are_found_where_the_language_shows_them():
+    def nouns(caption, lang):
+        words = caption.split()
+        return [words[place].strip(".,") for place in find_nouns(words, lang)]
+
+    assert nouns("A man, wearing a white shirt, walks to the old church", "en") == ["man", "shirt", "church"]
+    assert nouns("Ein Hund mit einem roten Ball läuft", "de") == ["Hund", "Ball"]
+    assert nouns("Un homme marche vers un policier debout sur la rue", "fr") == ["homme", "policier", "rue"]
+    # Nothing shows nouns in Turkish, so that all words that carry meaning count.
+    assert nouns("Bir adam kırmızı arabanın yanında duruyor", "tr") == ["adam", "kırmızı", "arabanın", "duruyor"]
+    words = [word.text for word in split(CAPTIONS["zh"], "zh")]
+    assert [words[place].strip("。") for place in find_nouns(words, "zh")] == ["黄色", "狗", "草地", "红色", "球"]
+
+
+@pytest.mark.parametrize(
+    ("caption", "kinds"),
+    [("dog", {"repetition", "masking"}), ("dog dog", {"repetition", "removal", "masking"}), ("", set())],
+)
+def test_what_cannot_be_done_is_none(caption, kinds):
+    assert {kind for kind, perturb in PERTURBATIONS.items() if perturb(caption) is not None} == kinds
+
+
+def test_the_command_writes_a_row_for_each_kind(write, caplens, tmp_path):
+    rows = [{"id": "1", "caption": "a dog and a cat", "lang": "en", "objects": ["dog", "cat"]}, {"id": "2", "caption": "dog"}]
+    target = tmp_path / "worse.jsonl"
+    said = caplens("perturb", write("captions.jsonl", rows), target)
+    assert said.status == 0
+    made = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert [row["id"] for row in made] == [*(f"1:{kind}" for kind in PERTURBATIONS), "2:repetition", "2:masking"]
+    assert made[4]["caption"] == "a cat and a dog"
+    assert made[4]["original"] == "a dog and a cat"
+    assert "1 captions are too short for jumble." in said.err
+    assert "unknown perturbation 'shuffle'" in caplens("perturb", tmp_path / "captions.jsonl", target, "--kind", "shuffle").err
+    bad = write("bad.jsonl", [{"id": "1", "caption": "a dog", "objects": "dog"}])
+    assert "its 'objects' must be a list of texts" in caplens("perturb", bad, target).err
+
+
+def test_robustness_is_worked_out_by_hand(write, caplens):
+    """BLEU-1 of a caption that is its own reference is 1; a masked word costs its share."""
+    rows = [{"id": str(n), "caption": "one two three four five", "references": ["one two three four five"]} for n in range(30)]
+    said = caplens(
+        "robustness",
+        write("c.jsonl", rows),
+        "-m",
+        "bleu1,length",
+        "--kind",
+        "masking,repetition",
+        "-f",
+        "json",
+        "--tokenizer",
+        "unicode",
+    )
+    assert said.status == 0, said.err
+    found = {(one["metric"], one["perturbation"]): one for one in json.loads(said.out)["robustness"]}
+    masked = found["bleu1", "masking"]
+    texts = [get_perturbation("masking")("one two three four five", "en", 0, str(n)) for n in range(30)]
+    shares = [1 - text.count("[MASK]") / 5 for text in texts]
+    assert masked["original"] == pytest.approx(1)
+    assert masked["perturbed"] == pytest.approx(np.mean(shares))
+    assert masked["drop"] == pytest.approx(100 * (np.mean(shares) - 1))
+    assert masked["drop_low"] < masked["drop"] < masked["drop_high"]
+    assert (masked["accuracy"], masked["ties"], masked["captions"]) == (100, 0, 30)
+    # Length rewards repetition.
+    repeated = found["length", "repetition"]
+    assert repeated["accuracy"] == 0
+    assert repeated["drop"] > 0
+    assert found["bleu1", "all"]["captions"] == 60
+    assert "noticed, %" in caplens("robustness", write("c.jsonl", rows), "-m", "bleu1", "--resamples", 5).out
+
+
+def test_languages_are_told_apart(write):
+    rows = [{"id": lang, "caption": text, "lang": lang, "references": [text]} for lang, text in CAPTIONS.items()]
+    found = package.robustness(write("c.jsonl", rows), ["bleu1"], ["jumble", "removal"], resamples=5).found
+    assert {one.lang for one in found} == {"all", *CAPTIONS}
+    by = {(one.lang, one.perturbation): one for one in found}
+    # Unigrams do not notice that words changed places.
+    assert (by["all", "jumble"].accuracy, by["all", "jumble"].ties, by["all", "removal"].accuracy) == (0, 100, 100)
+    with pytest.raises(package.InputError, match="none of the captions can be perturbed"):
+        package.robustness([{"id": "1", "caption": "dog", "references": ["dog"]}], ["bleu1"], ["jumble"], resamples=5)

@@ -1,0 +1,112 @@
+"""Images of captions and captions of photos, by tiny models that are laid out as on the hub; a run that was stopped goes on."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+import tiny_models
+from PIL import Image
+
+from caplens.data import Sample
+from caplens.errors import CaplensError, InputError
+from caplens.cli.augment import augment
+from caplens.training.augment import load_painter
+from caplens.captioners.registry import load_captioner
+
+
+class StoppedError(Exception):
+    pass
+
+
+class Maker:
+    """Stands for both models: draws a colour for a caption and says how bright a photo is."""
+
+    def __init__(self, most: int = 99) -> None:
+        self.painted, self.described, self.most = [], [], most
+
+    def paint(self, captions, seeds):
+        if len(self.painted) >= self.most:
+            raise StoppedError
+        self.painted += captions
+        return [Image.new("RGB", (8, 8), (seed % 255, 10, 10)) for seed in seeds]
+
+    def describe(self, photos):
+        self.described += photos
+        return [f"brightness {np.asarray(photo).mean():.0f}" for photo in photos]
+
+
+@pytest.fixture
+def samples(tmp_path):
+    made = []
+    for number in range(3):
+        path = tmp_path / f"{number}.png"
+        Image.new("RGB", (12, 12), (40 * number, 40 * number, 40 * number)).save(path)
+        made += [Sample(f"{number}{letter}", f"caption {letter} of {number}", image=path.name, lang="en") for letter in "ab"]
+    return made
+
+
+def test_a_stopped_run_goes_on(samples, tmp_path):
+    whole, stopped, again = Maker(), Maker(most=4), Maker()
+    arguments = {"seed": 3, "batch": 2}
+    one = augment(samples, tmp_path, tmp_path / "one", whole.paint, whole.describe, **arguments)
+    with pytest.raises(StoppedError):
+        augment(samples, tmp_path, tmp_path / "two", stopped.paint, stopped.describe, **arguments)
+    assert not (tmp_path / "two" / "captions.jsonl").exists()
+    two = augment(samples, tmp_path, tmp_path / "two", again.paint, again.describe, **arguments)
+    assert len(stopped.painted) == 4
+    assert again.painted == whole.painted[4:]
+    assert one.read_text() == two.read_text()
+    lines = [json.loads(line) for line in one.read_text().splitlines()]
+    assert [line["made_caption"] for line in lines] == ["brightness 0"] * 2 + ["brightness 40"] * 2 + ["brightness 80"] * 2
+    for line in lines:
+        first, second = (Image.open(tmp_path / run / line["made_image"]) for run in ("one", "two"))
+        assert first.tobytes() == second.tobytes()
+    # Photos are described once, whatever their captions.
+    assert len(whole.described) == 3
+
+
+def test_a_line_that_was_being_written_is_made_again(samples, tmp_path):
+    maker = Maker()
+    place = augment(samples, tmp_path, tmp_path / "out", maker.paint, maker.describe)
+    before, described = place.read_text(), tmp_path / "out" / "described.jsonl"
+    described.write_text(described.read_text()[:-9])
+    assert augment(samples, tmp_path, tmp_path / "out", maker.paint, maker.describe).read_text() == before
+
+
+def test_bad_input_is_told(samples, tmp_path):
+    maker = Maker()
+    with pytest.raises(InputError, match="no caption has an image"):
+        augment([Sample("0", " ")], tmp_path, tmp_path / "out", maker.paint, maker.describe)
+    with pytest.raises(InputError, match="none"):
+        augment([Sample("none", "a dog")], tmp_path, tmp_path / "none", maker.paint, maker.describe)
+    with pytest.raises(InputError, match="the captioner says nothing"):
+        augment(samples, tmp_path, tmp_path / "out", maker.paint, lambda photos: [""] * len(photos))
+    gone = [Sample("1", "a dog", image="gone.png")]
+    with pytest.raises(InputError, match="there is no file"):
+        augment(gone, tmp_path, tmp_path / "gone", maker.paint, maker.describe)
+
+
+def test_a_painter_of_diffusers(tmp_path):
+    pytest.importorskip("diffusers", reason="diffusers is not installed")
+    folder = tiny_models.painter(tmp_path / "painter")
+    paint = load_painter(str(folder), steps=2, size=16, device="cpu")
+    one, two = paint(["a dog", "a cat"], [1, 2])
+    assert one.size == two.size == (16, 16)
+    # An image depends on its caption and seed, not on what else is painted.
+    np.testing.assert_allclose(np.asarray(paint(["a cat"], [2])[0]).astype(int), np.asarray(two).astype(int), atol=1)
+    with pytest.raises(CaplensError, match="diffusers cannot load"):
+        load_painter(str(tmp_path / "nowhere"), steps=2, size=16, device="cpu")
+
+
+def test_a_captioner_of_transformers(tmp_path):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = tiny_models.captioner(tmp_path / "captioner")
+    describe = load_captioner(str(folder), device="cpu", longest=6)
+    said = describe([Image.new("RGB", (40, 30), (200, 0, 0)), Image.new("RGB", (40, 30), (0, 0, 200))])
+    assert len(said) == 2
+    assert all(word in tiny_models.CAPTIONER_WORDS for text in said for word in text.split())
+    with pytest.raises(CaplensError, match="transformers cannot load"):
+        load_captioner(str(tmp_path / "nowhere"), device="cpu")

@@ -1,0 +1,248 @@
+"""The recipe of caplens-mini at its small setting: it learns, goes on where it was stopped, and ships what it learned."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("onnx", reason="onnx is not installed")
+
+import torch
+from caplens.training.held_out import recalls
+from safetensors.torch import load_file
+from torch.nn import functional as F
+
+from caplens.backbones import load_backbone
+from caplens.errors import CaplensError, InputError
+from caplens.training import loop
+from caplens.training.mini.captions import encode_rows, number_captions, padded
+from caplens.training.mini.collection import read_groups, read_photos
+from caplens.training.mini.export import load_model
+from caplens.training.mini.networks import ImageTower, Teacher
+from caplens.training.mini.train import train_mini
+from caplens.training.mini.views import Views, mixed
+from caplens.training.recipes.recipe import read_config
+
+
+@pytest.fixture(scope="module")
+def trained(training_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    return train_mini(training_data, folder, read_config(small=True), seed=1, device="cpu")
+
+
+def test_a_trained_model_finds_photos_that_it_has_not_seen(training_data, trained):
+    backbone = load_backbone(str(trained))
+    groups = read_groups(training_data, "dev")
+    photos = read_photos(training_data, [group.photo for group in groups], 32).transpose(0, 2, 3, 1)
+    found = recalls(groups, backbone.encode_pixels(photos), backbone.encode_texts)
+    assert sorted(found) == ["de", "en", "ja"]
+    # One photo in sixteen by chance.
+    assert all(recall[1] > 25 for recall in found.values())
+
+
+def test_the_written_model_agrees_with_the_trained_one(training_data, trained):
+    backbone = load_backbone(str(trained))
+    image, text, subwords = load_model(trained)
+    kept = load_file(trained.parent / "align.safetensors")
+    network = ImageTower(image.shape)
+    network.load_state_dict(kept, strict=False)
+    photos = read_photos(training_data, [group.photo for group in read_groups(training_data, "dev")], image.shape.size)
+    with torch.no_grad():
+        wanted = F.normalize(network.eval()(torch.from_numpy(photos).float() / 127.5 - 1), dim=-1).numpy()
+        read_back = F.normalize(image.eval()(torch.from_numpy(photos).float() / 127.5 - 1), dim=-1).numpy()
+    shipped = backbone.encode_pixels(photos.transpose(0, 2, 3, 1))
+    assert (shipped * wanted).sum(1).min() > 0.999
+    assert (shipped * read_back).sum(1) == pytest.approx(1, abs=1e-4)
+
+    captions = ["A red field on the left.", "Es ist blau, oben.", "左に赤い四角がある。", "unseen words"]
+    numbers = torch.from_numpy(padded([subwords.encode(caption) for caption in captions], subwords, text.shape.max_tokens))
+    assert (backbone.encode_texts(captions) * encode_rows(text.eval(), numbers).numpy()).sum(1) == pytest.approx(1, abs=1e-4)
+
+
+def test_its_settings_say_what_made_it(trained):
+    settings = json.loads((trained / "model.json").read_text(encoding="utf-8"))
+    assert settings["languages"] == ["cs", "de", "en", "fr", "ja"]
+    assert settings["recipe"] == read_config(small=True)
+    assert settings["seed"] == 1
+    assert "not commercial" in settings["licence"]
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path, monkeypatch):
+    config = read_config(None, ["text.steps=6", "distil.steps=6", "align.epochs=4"], small=True)
+    train_mini(training_data, tmp_path / "whole", config, seed=3, device="cpu")
+    monkeypatch.setattr(loop, "_SAVED_EVERY", -1.0)
+    saved = loop._save
+    for stop in ("text", "distil", "align"):
+
+        def save_and_stop(path, step, *rest, stop=stop):
+            saved(path, step, *rest)
+            if path.name.startswith(stop) and step == 3:
+                raise StoppedError
+
+        monkeypatch.setattr(loop, "_save", save_and_stop)
+        with pytest.raises(StoppedError):
+            train_mini(training_data, tmp_path / "stopped", config, seed=3, device="cpu")
+    monkeypatch.setattr(loop, "_save", saved)
+    train_mini(training_data, tmp_path / "stopped", config, seed=3, device="cpu")
+    for name in ("text", "distil", "align"):
+        whole, stopped = (load_file(tmp_path / run / f"{name}.safetensors") for run in ("whole", "stopped"))
+        assert all(torch.equal(whole[key], stopped[key]) for key in whole)
+    assert not list((tmp_path / "stopped").glob("*.checkpoint.pt"))
+
+
+def test_a_run_that_ended_between_two_stages_goes_on_to_the_same_model(training_data, trained, tmp_path):
+    for name in ("vocabulary.tsv", "text.safetensors"):
+        shutil.copy(trained.parent / name, tmp_path / name)
+    train_mini(training_data, tmp_path, read_config(small=True), seed=1, device="cpu")
+    for name in ("image.onnx", "text.onnx", "model.json"):
+        assert (tmp_path / "model" / name).read_bytes() == (trained / name).read_bytes()
+
+
+def test_another_recipe_or_seed_does_not_go_on_in_the_same_folder(training_data, trained):
+    for config, seed in ((read_config(small=True), 2), (read_config(None, ["text.steps=5"], small=True), 1)):
+        with pytest.raises(InputError, match="another recipe or seed was begun here"):
+            train_mini(training_data, trained.parent, config, seed=seed, device="cpu")
+
+
+@pytest.mark.parametrize("file", ["text.checkpoint.pt", "text.safetensors"])
+def test_damaged_weights_are_told(training_data, tmp_path, file):
+    (tmp_path / file).write_bytes(b"damaged")
+    with pytest.raises(CaplensError, match=rf"{file}: th.* not fit .* Remove "):
+        train_mini(training_data, tmp_path, read_config(small=True), device="cpu")
+
+
+def test_a_loss_that_is_no_number_stops_training_and_is_not_kept(training_data, tmp_path, monkeypatch):
+    monkeypatch.setattr("caplens.training.mini.train.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    with pytest.raises(CaplensError, match="the loss is no number"):
+        train_mini(training_data, tmp_path, read_config(small=True), device="cpu")
+    assert not list(tmp_path.glob("text.*"))
+
+
+def test_nothing_of_test_photos_is_read_for_training(training_data):
+    groups = read_groups(training_data, "train", all_photos=True)
+    held_out = {group.photo for group in read_groups(training_data, "test")}
+    assert len(held_out) == 16
+    assert not held_out & {group.photo for group in groups}
+    dev = {group.photo for group in read_groups(training_data, "dev")}
+    assert dev <= {group.photo for group in groups}
+    assert not dev & {group.photo for group in read_groups(training_data, "train")}
+
+
+def test_text_about_held_out_photos_is_left_out_and_about_others_joins_them(training_data):
+    groups = read_groups(training_data, "train")
+    by_photo = {group.photo: [caption for _, caption in group.captions] for group in groups if group.photo}
+    assert "fr caption of scene 2" in by_photo["1003_x.jpg"]
+    # Number 1070 is a dev photo.
+    assert sum(group.photo is None for group in groups) == 40
+
+
+def test_captions_of_a_photo_are_drawn_once_each_and_languages_alike(training_data, trained):
+    groups = [group for group in read_groups(training_data, "train") if group.photo]
+    subwords = load_model(trained)[2]
+    captions = number_captions(groups, subwords, 24, english=1.0, device="cpu")
+    rows = captions.draw(torch.zeros(4000, dtype=torch.int64), 2, torch.Generator().manual_seed(0))
+    assert (rows[:, 0] != rows[:, 1]).all()
+    langs = np.array([lang for lang, _ in groups[0].captions])
+    shares = [float(np.mean(langs[rows[:, 0].numpy()] == lang)) for lang in ("en", "de", "ja")]
+    assert shares == pytest.approx([1 / 3] * 3, abs=0.03)
+
+
+def test_batch_norm_folds_into_the_convolutions():
+    config = read_config(small=True)
+    from caplens.training.mini.train import image_shape
+
+    torch.manual_seed(0)
+    tower = ImageTower(image_shape(config))
+    with torch.no_grad():
+        for _ in range(3):
+            tower(torch.randn(8, 3, 32, 32))
+    photos = torch.randn(4, 3, 32, 32)
+    assert torch.allclose(tower.fold()(photos), tower.eval()(photos), atol=1e-4)
+
+
+def test_the_teacher_pads_as_tensorflow_does(training_data):
+    teacher = Teacher(training_data / "teacher" / "mobilenet_v2_int8.npz")
+    stem = teacher.convolutions[0]
+    image = torch.randn(1, 3, 6, 6)
+    by_hand = torch.stack(
+        [
+            (F.pad(image, (0, 1, 0, 1))[0, :, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3] * stem.weight).sum((1, 2, 3))
+            for row in range(3)
+            for column in range(3)
+        ],
+        1,
+    )
+    wanted = (by_hand + stem.bias[:, None]).clamp(0, 6).view(1, -1, 3, 3)
+    assert torch.allclose(teacher._convolved(0, image, True), wanted, atol=1e-4)
+    assert [some.shape for some in teacher(torch.randn(2, 3, 32, 32))] == [
+        (2, 24, 8, 8),
+        (2, 32, 4, 4),
+        (2, 96, 2, 2),
+        (2, 1280, 1, 1),
+    ]
+
+
+def test_views_stay_in_range_and_repeat_with_their_seed():
+    views = Views(torch.randint(0, 256, (5, 3, 20, 20), dtype=torch.uint8))
+    index = torch.arange(5)
+    first, second = (views.draw(index, 16, 0.3, 0.4, torch.Generator().manual_seed(7)) for _ in range(2))
+    assert torch.equal(first, second)
+    assert first.shape == (5, 3, 16, 16)
+    assert first.abs().max() <= 1
+    plain = Views(torch.full((2, 3, 20, 20), 51, dtype=torch.uint8))
+    same = plain.draw(torch.arange(2), 16, 0.3, 0.0, torch.Generator().manual_seed(1))
+    assert torch.allclose(same, torch.tensor(51 / 127.5 - 1), atol=1e-5)
+
+
+def test_blended_views_lie_between_two_of_them():
+    views = torch.rand(6, 3, 4, 4)
+    made = mixed(views, 3, torch.Generator().manual_seed(0))
+    assert torch.equal(made[3:], views[3:])
+    assert made.min() >= 0
+    assert made.max() <= 1
+    assert not torch.equal(made[:3], views[:3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (['distil.steps="9"'], "a value like 3500 is expected"),
+        (["distil.step=1"], "a key of the recipe"),
+        (["distil.steps"], "a key of the recipe"),
+        (["distil.steps=many"], "no value of TOML"),
+    ],
+)
+def test_bad_changes_of_a_recipe_are_told(changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        read_config(None, changes)
+
+
+def test_a_recipe_has_every_key(tmp_path):
+    (tmp_path / "recipe.toml").write_text("[data]\nstored = 3\n", encoding="utf-8")
+    with pytest.raises(InputError, match="all_photos is missing"):
+        read_config(tmp_path / "recipe.toml")
+    with pytest.raises(InputError, match="all_photos is missing"):
+        read_config(tmp_path / "recipe.toml", ["distil.steps=5"])
+    with pytest.raises(InputError, match="cannot be read"):
+        read_config(tmp_path / "nowhere.toml")
+
+
+def test_a_vocabulary_too_small_for_its_letters_is_told(training_data, tmp_path):
+    with pytest.raises(InputError, match="no vocabulary of 270 pieces can be learned"):
+        train_mini(training_data, tmp_path, read_config(None, ["vocabulary.size=270"], small=True), device="cpu")
+
+
+def test_missing_data_is_told(tmp_path, training_data):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="this folder cannot be made"):
+        train_mini(training_data, tmp_path / "file", read_config(small=True), device="cpu")
+    with pytest.raises(InputError, match="the list of train photos is missing"):
+        train_mini(tmp_path, tmp_path / "out", read_config(small=True), device="cpu")
+    with pytest.raises(InputError, match=r"the photo nowhere\.jpg is not there"):
+        read_photos(training_data, ["nowhere.jpg"], 8)

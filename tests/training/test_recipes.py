@@ -1,0 +1,259 @@
+"""The recipes on every family of models: what learns, what stays, what is written, and that it loads."""
+
+import hashlib
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("onnx", reason="onnx is not installed")
+
+import tiny_models
+import torch
+from PIL import Image
+
+from caplens.backbones import load_backbone
+from caplens.backbones.mini import mini_folder
+from caplens.data import Sample, SampleFile, with_images
+from caplens.errors import CaplensError, InputError
+from caplens.training import loop
+from caplens.training.loop.towers import open_towers
+from caplens.training.recipes.distill import train_distill
+from caplens.training.recipes.mclipscore import train_mclipscore
+from caplens.training.recipes.pacs import train_pacs
+from caplens.training.recipes.prmcs import train_prmcs
+from caplens.training.recipes.recipe import read_config
+from caplens.training.recipes.tuning import Job
+
+EXAMPLES = Path(str(files("caplens").joinpath("examples")))
+MINI = mini_folder("caplens-mini")
+FAMILIES = ["mini", "hf", "openclip", "mclip"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Family -> the name of a tiny model of it."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    pytest.importorskip("open_clip", reason="open_clip is not installed")
+    place = tmp_path_factory.mktemp("hub")
+    clip = tiny_models.clip(place / "clip")
+    return {
+        "mini": "caplens-mini",
+        "hf": f"hf:{clip}",
+        "openclip": f"openclip:{tiny_models.open_clip_native(place / 'native')}",
+        "mclip": f"mclip:{tiny_models.mclip(place / 'mclip')},image=hf:{clip}",
+    }
+
+
+@pytest.fixture(scope="module")
+def samples():
+    """Good captions of the example's photos."""
+    return list(with_images(SampleFile(EXAMPLES / "good.jsonl"), EXAMPLES))
+
+
+@pytest.fixture(scope="module")
+def rated(samples):
+    """The same captions, and those of the next photo, which are rated low."""
+    wrong = [*samples[5:], *samples[:5]]
+    good = [
+        Sample(f"g{sample.id}", sample.caption, image=sample.image, lang=sample.lang, ratings=(4.0, 3.0)) for sample in samples
+    ]
+    bad = [
+        Sample(f"b{sample.id}", other.caption, image=sample.image, lang=other.lang, ratings=(1.0, 2.0 if place % 2 else 1.0))
+        for place, (sample, other) in enumerate(zip(samples, wrong, strict=True))
+    ]
+    return [*good, *bad]
+
+
+@pytest.fixture(scope="module")
+def tuples(samples, tmp_path_factory):
+    """Captions with a mirrored photo in place of a generated one, and another caption in the place of a generated one."""
+    folder = tmp_path_factory.mktemp("made")
+    made = []
+    few = sorted({str(sample.image) for sample in samples})[:4]
+    for sample in [sample for sample in samples if str(sample.image) in few]:
+        name = Path(str(sample.image)).stem + ".png"
+        if not (folder / name).exists():
+            Image.open(sample.image).convert("RGB").transpose(Image.Transpose.FLIP_LEFT_RIGHT).resize((64, 64)).save(
+                folder / name
+            )
+        meta = {"made_image": name, "made_caption": f"{sample.caption} again"}
+        made.append(Sample(sample.id, sample.caption, image=sample.image, lang=sample.lang, meta=meta))
+    return made, folder
+
+
+def job(model, folder, recipe, *changes):
+    return Job(model, folder, read_config(None, changes, recipe=recipe), 0, "cpu")
+
+
+def vectors(model, samples):
+    backbone = load_backbone(str(model), device="cpu")
+    pictures = [Image.open(EXAMPLES / name).convert("RGB") for name in sorted({str(sample.image) for sample in samples})[:3]]
+    return backbone.encode_images(pictures), backbone.encode_texts([sample.caption for sample in samples[:4]])
+
+
+SHORT = ("train.steps=3", "train.photos=2", "train.rate=0.01")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("parts", ["projections", "lora", "all"])
+def test_pacs_changes_what_it_names_and_its_model_loads(family, parts, models, tuples, samples, tmp_path):
+    changes = [*SHORT, f'train.parts="{parts}"', "validation.share=0.3"]
+    made = train_pacs(*tuples, job(models[family], tmp_path, "pacs", *changes))
+    before, after = vectors(models[family], samples), vectors(made, samples)
+    assert not np.allclose(before[0], after[0], atol=1e-4)
+    assert not np.allclose(before[1], after[1], atol=1e-4)
+    # The folder gives what was trained, and says how.
+    settings = json.loads((made / ("model.json" if family == "mini" else "caplens.json")).read_text(encoding="utf-8"))
+    assert settings["tuned"]["recipe"] == "pacs"
+    assert settings["tuned"]["validation"] < 0
+    was, now = open_towers(models[family], "cpu"), open_towers(str(made), "cpu")
+    other = {name for (name, one), (_, two) in zip(was.parameters(), now.parameters(), strict=True) if not torch.equal(one, two)}
+    named = {name for name, _ in was.parameters() if name.startswith(was.projections)}
+    if parts == "projections":
+        assert other
+        assert other <= named
+    else:
+        assert other - named
+    assert not any("parametrizations" in name for name, _ in now.parameters())
+    assert load_backbone(str(made), device="cpu").tuned == "pacs"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_mclipscore_learns_from_ratings_on_every_family(family, models, samples, rated, tmp_path):
+    changes = ["train.steps=60", "train.photos=8", "train.rate=0.003", "losses.stay=0.0"]
+    validated = train_mclipscore(samples, rated, job(models[family], tmp_path, "mclipscore", *changes), rated)
+    log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    found = [line["validation"] for line in log if "validation" in line]
+    assert len(found) >= 2
+    about = json.loads((validated / ("model.json" if family == "mini" else "caplens.json")).read_text(encoding="utf-8"))["tuned"]
+    # The best weights are kept. (Writing caplens-mini in 8 bits comes after.)
+    assert about["validation"] == pytest.approx(max(found), abs=0.3)
+    assert max(found) >= found[0]
+
+
+def test_each_choice_of_losses(samples, rated, tmp_path):
+    weights = {}
+    for choice in ("both", "contrastive", "pearson"):
+        changes = [*SHORT, f'losses.choice="{choice}"']
+        made = train_mclipscore(samples, rated, job("caplens-mini", tmp_path / choice, "mclipscore", *changes))
+        weights[choice] = open_towers(str(made), "cpu").networks["text"].project.weight
+    assert not torch.equal(weights["both"], weights["contrastive"])
+    assert not torch.equal(weights["both"], weights["pearson"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_prmcs_leaves_the_image_tower_as_it_was(family, models, samples, tmp_path):
+    made = train_prmcs(samples, job(models[family], tmp_path, "prmcs", "train.steps=3", "train.photos=6"))
+    before, after = vectors(models[family], samples), vectors(made, samples)
+    assert (before[0] == after[0]).all()
+    assert not np.allclose(before[1], after[1], atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def translations(samples):
+    german = [f"Ein Bild von {word}" for word in ("Hund", "Katze", "Haus", "Rakete", "Mann", "Frau", "Baum", "Auto")]
+    english = [f"a picture of a {word}" for word in ("dog", "cat", "house", "rocket", "man", "woman", "tree", "car")]
+    return [
+        Sample(str(number), text, lang="de", meta={"source": source})
+        for number, (text, source) in enumerate(zip(german, english, strict=True))
+    ]
+
+
+def test_a_copy_of_the_text_tower_learns_translations(translations, samples, tmp_path):
+    changes = ["train.steps=60", "train.rate=0.003", "validation.share=0.2", "validation.every=10", "train.average=0.5"]
+    made = train_distill(translations, "same", job("caplens-mini", tmp_path, "teacher", *changes))
+    cosines = []
+    for model in ("caplens-mini", str(made)):
+        teacher, student = load_backbone("caplens-mini"), load_backbone(model)
+        wanted = teacher.encode_texts([sample.meta["source"] for sample in translations])
+        cosines.append((wanted * student.encode_texts([sample.caption for sample in translations])).sum(1).mean())
+    assert cosines[1] > cosines[0] + 0.1
+    assert (made / "image.onnx").read_bytes() == (MINI / "image.onnx").read_bytes()
+
+
+def test_a_transformers_encoder_learns_from_the_texts_of_clip(models, translations, samples, tmp_path):
+    encoder = tiny_models.text_encoder(tmp_path / "encoder")
+    changes = ["train.steps=40", "train.rate=0.003", "validation.share=0.2", "validation.every=10"]
+    made = train_distill(translations, str(encoder), job(models["hf"], tmp_path / "run", "teacher", *changes))
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in log]
+    assert losses[-1] < losses[0] / 2
+    teacher, student = load_backbone(models["hf"], device="cpu"), load_backbone(str(made), device="cpu")
+    picture = Image.open(EXAMPLES / samples[0].image).convert("RGB")
+    assert (teacher.encode_images([picture]) == student.encode_images([picture])).all()
+    assert student.encode_texts(["Ein Hund"]).shape == (1, teacher.dim)
+
+
+def test_bad_input_is_told_and_nothing_is_written(samples, rated, tuples, translations, tmp_path, caplens, write, monkeypatch):
+    def fails(words, recipe, train, *changes):
+        folder = tmp_path / hashlib.sha256(words.encode()).hexdigest()
+        with pytest.raises(CaplensError, match=words):
+            train(job("caplens-mini", folder, recipe, *changes))
+        assert not (folder / "model").exists()
+
+    same = [Sample(sample.id, sample.caption, image=sample.image, ratings=(3.0,)) for sample in samples]
+    nan = [Sample(sample.id, sample.caption, image=sample.image, ratings=(float("nan"),)) for sample in samples]
+    fails("all ratings are the same", "mclipscore", lambda one: train_mclipscore(samples, same, one))
+    fails("is no number", "mclipscore", lambda one: train_mclipscore(samples, nan, one))
+    fails("both an image and 'ratings'", "mclipscore", lambda one: train_mclipscore(samples, samples, one))
+    fails("a batch of one photo", "mclipscore", lambda one: train_mclipscore(samples, rated, one), "train.photos=1")
+    fails("a batch of one rating", "mclipscore", lambda one: train_mclipscore(samples, rated, one), "train.rated=1")
+    fails("losses.choice is 'all'", "mclipscore", lambda one: train_mclipscore(samples, rated, one), 'losses.choice="all"')
+    fails("is no part of a model", "mclipscore", lambda one: train_mclipscore(samples, rated, one), 'train.parts="head"')
+    fails("no caption has an image", "prmcs", lambda one: train_prmcs([Sample("1", "a dog")], one))
+    fails("trains the text tower only", "prmcs", lambda one: train_prmcs(samples, one), 'train.parts="all"')
+    fails(
+        "no kind of perturbation",
+        "prmcs",
+        lambda one: train_prmcs(samples, one),
+        *(f"kinds.{kind}=0.0" for kind in ("repetition", "removal", "masking", "jumble", "substitution")),
+    )
+    fails("'caplens augment' makes them", "pacs", lambda one: train_pacs(samples, tmp_path, one))
+    fails("there is no file", "pacs", lambda one: train_pacs(tuples[0], tmp_path / "elsewhere", one))
+    fails("the English sentence they translate", "teacher", lambda one: train_distill(samples, "same", one))
+    monkeypatch.setattr(
+        "caplens.training.recipes.mclipscore.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True)
+    )
+    fails("the loss is no number", "mclipscore", lambda one: train_mclipscore(samples, rated, one), *SHORT)
+    wrong = write("wrong.toml", "[train]\nstep = 4\n")
+    said = caplens("train", "prmcs", EXAMPLES / "good.jsonl", "--images", EXAMPLES, "--out", tmp_path / "x", "--config", wrong)
+    assert said.status == 2
+    assert "train.step" in said.err
+
+
+def test_a_checkpoint_of_another_architecture_is_told(samples, models, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "_SAVED_EVERY", -1.0)
+    saved = loop._save
+
+    def save_and_stop(*arguments):
+        saved(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "_save", save_and_stop)
+    for family in ("mini", "hf"):
+        with pytest.raises(KeyboardInterrupt):
+            train_prmcs(samples, job(models[family], tmp_path / family, "prmcs", "train.steps=3", "train.photos=6"))
+    place = tmp_path / "mini" / "tune.checkpoint.pt"
+    place.write_bytes((tmp_path / "hf" / "tune.checkpoint.pt").read_bytes())
+    with pytest.raises(CaplensError, match="this checkpoint does not fit"):
+        train_prmcs(samples, job("caplens-mini", tmp_path / "mini", "prmcs", "train.steps=3", "train.photos=6"))
+
+
+def test_other_captions_are_another_run(samples, tmp_path):
+    one = job("caplens-mini", tmp_path, "prmcs", "train.steps=2", "train.photos=6")
+    train_prmcs(samples, one)
+    with pytest.raises(InputError, match="or other data"):
+        train_prmcs(samples[:-1], one)
+
+
+def test_tensorboard_reads_what_the_log_says(samples, tmp_path):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="tensorboard is not installed")
+    train_prmcs(samples, job("caplens-mini", tmp_path, "prmcs", "train.steps=3", "train.photos=6")._replace(tensorboard=True))
+    found = events.EventAccumulator(str(tmp_path / "tensorboard"))
+    found.Reload()
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [event.value for event in found.Scalars("tune/loss")] == pytest.approx([line["loss"] for line in logged])
