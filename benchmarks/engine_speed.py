@@ -22,7 +22,7 @@ import photos
 from caplens.backbones import load_backbone
 from caplens.backbones.transform import ImageTransform
 from caplens.embed import Engine, Store, Text
-from caplens.embed.images import decode, image_content_key, read
+from caplens.embed.images import decode, image_key, read
 
 MAKERS: dict[str, Callable[[Path, list[str]], str]] = {
     "ViT-B/32": models.vit_b_32,
@@ -55,7 +55,7 @@ def bare(forward: Callable[[], Any], items: int, seconds: float, device: str) ->
 def opened(path: str, transform: ImageTransform) -> int:
     """What the engine does to an image before the model."""
     data = read(path)
-    image_content_key(data)
+    image_key(data)
     return len(transform(decode(data, path)))
 
 

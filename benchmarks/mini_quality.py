@@ -8,10 +8,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from caplens.training.held_out import Encode, rate, recalls
-from caplens.api.judging import agreement
+from held_out import Encode, rate, recalls
 from numpy.typing import NDArray
 
+from caplens.api.judging import agreement
 from caplens.backbones import Backbone, load_backbone
 from caplens.benchmarks import get_benchmark
 from caplens.data import Sample, with_images

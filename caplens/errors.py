@@ -1,7 +1,7 @@
 """The errors that caplens raises for people: each message says what is wrong, where, and what to do.
 
-A message that advises on an option names it with `option`, which spells it for whoever reads: `images=…` in Python, `--images …` on
-the command line.
+A message that advises on an option names it with `option`, which spells it for whoever reads: `images=FOLDER` in Python,
+`--images FOLDER` on the command line.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ _on_command_line = False
 def option(name: str, value: str = "") -> str:
     """The option called `name` in Python, as the reader of a message writes it: `images=FOLDER` or `--images FOLDER`."""
     if not _on_command_line:
-        return f"{name}={value or '…'}"
+        return f"{name}={value}" if value else repr(name)
     spelled = "--" + _COMMAND_LINE_NAMES.get(name, name).replace("_", "-")
     return f"{spelled} {value}" if value and name not in _FLAGS else spelled
 

@@ -42,8 +42,8 @@ def track(
 ) -> Iterator[T]:
     """Yield `items` while reporting them.
 
-    `done` returns how much of `total` is done where that is not the number of items (bytes of a file, say); `size` returns how many
-    things one item stands for.
+    `done` returns how much of `total` is done where that is not the number of items (bytes of a file, say); `size` returns how
+    many things one item stands for.
     """
     display = _display.get()
     if display is None:

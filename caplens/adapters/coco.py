@@ -13,7 +13,6 @@ from caplens.errors import InputError
 from caplens.metrics import get_metric
 from caplens.metrics.java import JavaMetric
 from caplens.metrics.lexical import LexicalMetric
-from caplens.progress import logger
 from caplens.text.corpus import CorpusBuilder
 from caplens.text.tokenizer import get_tokenizer
 
@@ -124,7 +123,7 @@ class COCOEvalCap:
         self.imgToEval: dict[Any, dict[str, Any]] = {}
 
     def evaluate(self) -> None:
-        """Fill `eval` with the scores, `imgToEval` with those of each image, and log the former."""
+        """Fill `eval` with the scores, `imgToEval` with those of each image, and print the former."""
         tokenizer, images = PTBTokenizer(), self.params["image_id"]
         lacking = next((image for image in images if not self.cocoRes.imgToAnns.get(image)), None)
         if lacking is not None:
@@ -139,7 +138,7 @@ class COCOEvalCap:
         for name, scorer in (("ROUGE_L", Rouge()), ("CIDEr", Cider())):
             self._keep(name, *scorer.compute_score(gts, res))
         for name, score in self.eval.items():
-            logger.info(f"{name}: {score:.3f}")
+            print(f"{name}: {score:.3f}")
 
     def _keep(self, name: str, score: float, scores: Sequence[float] | Floats) -> None:
         self.eval[name] = score

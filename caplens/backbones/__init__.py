@@ -1,4 +1,4 @@
-"""Encoders of images and texts: one protocol, one file per family, and the registry that makes one from its name."""
+"""Encoders of images and texts: one protocol, one file per family, and the registry that loads one by its name."""
 
 from caplens.backbones.base import Backbone, Tokens
 from caplens.backbones.presets import PRESETS, Preset

@@ -1,7 +1,7 @@
 """Weights that replace those of a CLIP model: PAC-S checkpoints, and others that hold a full CLIP state dict.
 
-They are in OpenAI's naming, under `state_dict`. Loading such a file into a model whose names differ changes nothing if mismatches
-are let pass, and scores are then plain CLIPScore without anyone noticing. So names must fit, and something must change.
+Their keys follow OpenAI's naming, under `state_dict`. Loading such a file with `strict=False` into a model with other keys
+changes nothing, and scores are then silently plain CLIPScore. So keys must match, and at least one weight must change.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,11 @@ from caplens.errors import InputError
 Names = Callable[[dict[str, Any]], dict[str, Any]]
 
 _BUFFERS = {"input_resolution", "context_length", "vocab_size"}
-"""Numbers that OpenAI's files carry beside the weights."""
-
-_BESIDE = {"logit_scale", "logit_bias"}
+"""Numbers that OpenAI's files store beside the weights."""
+_NOT_EMBEDDING = {"logit_scale", "logit_bias"}
 """Weights that no embedding depends on."""
-_MADE_ANEW = ("attn_mask", "position_ids")
-"""What some versions of the libraries store and others make."""
+_COMPUTED = ("attn_mask", "position_ids")
+"""Buffers that some versions of the libraries store and others compute."""
 
 _TOWERS = {
     "token_embedding.weight": "text_model.embeddings.token_embedding.weight",
@@ -47,73 +46,95 @@ _BLOCKS = {
 
 
 def find(name: ModelName) -> Path | None:
-    """The file of the option `weights`."""
+    """The checkpoint that the option `weights` of a model's name refers to, if any."""
     path = name.options.get("weights")
     if path is None:
         return None
     if not path or not Path(path).expanduser().is_file():
-        raise InputError(f"{name.full}: there is no such file of weights as {path!r}.")
+        raise InputError(f"{name.full}: there is no weights file {path!r}.")
     return Path(path).expanduser()
 
 
 def fact(path: Path | None) -> str | None:
-    """What a checkpoint adds to a model's fingerprint."""
+    """The part of a model's fingerprint that identifies its checkpoint."""
     return None if path is None else file_hash(path)
 
 
 def to_transformers(state: dict[str, Any]) -> dict[str, Any]:
-    """OpenAI's names of a CLIP with a ViT as transformers has them."""
-    made: dict[str, Any] = {}
+    """Rename the keys of a CLIP with a ViT from OpenAI's naming to that of transformers."""
+    renamed: dict[str, Any] = {}
     for key, value in state.items():
         if key in _TOWERS:
-            made[_TOWERS[key]] = value
+            renamed[_TOWERS[key]] = value
         elif key == "text_projection":
-            made["text_projection.weight"] = value.T
+            renamed["text_projection.weight"] = value.T
         elif key == "visual.proj":
-            made["visual_projection.weight"] = value.T
+            renamed["visual_projection.weight"] = value.T
         elif "transformer.resblocks." in key:
             tower = "vision_model" if key.startswith("visual.") else "text_model"
             number, _, rest = key.partition("resblocks.")[2].partition(".")
             layer = f"{tower}.encoder.layers.{number}"
-            part, _, kind = rest.rpartition(".")
+            module, _, kind = rest.rpartition(".")
             if rest.startswith("attn.in_proj_"):
-                for name, third in zip("qkv", value.chunk(3), strict=True):
-                    made[f"{layer}.self_attn.{name}_proj.{rest.removeprefix('attn.in_proj_')}"] = third
-            elif part in _BLOCKS:
-                made[f"{layer}.{_BLOCKS[part]}.{kind}"] = value
+                for name, chunk in zip("qkv", value.chunk(3), strict=True):
+                    renamed[f"{layer}.self_attn.{name}_proj.{rest.removeprefix('attn.in_proj_')}"] = chunk
+            elif module in _BLOCKS:
+                renamed[f"{layer}.{_BLOCKS[module]}.{kind}"] = value
             else:
-                made[key] = value
+                renamed[key] = value
         else:
-            made[key] = value
-    return made
+            renamed[key] = value
+    return renamed
 
 
 def apply(network: Any, path: Path, rename: Names = lambda state: state) -> None:
-    """Put the weights of the file in place of the network's."""
+    """Replace the weights of a network by those of a checkpoint.
+
+    `rename` converts the checkpoint's keys, if the network has other ones.
+    """
     state = {key: value for key, value in read_weights(path).items() if key not in _BUFFERS}
-    own = network.state_dict()
-    if not state.keys() <= own.keys():
+    current = network.state_dict()
+    if not state.keys() <= current.keys():
         state = rename(state)
-    unknown = [key for key in state if key not in own and not key.endswith(_MADE_ANEW)]
-    if unknown:
+    _check_no_unknown_keys(state, current, path)
+    weights = {key: value.to(current[key].dtype) for key, value in state.items() if key in current}
+    _check_shapes(weights, current, path)
+    _check_no_missing_keys(weights, current, path)
+    _check_weights_change(weights, current, path)
+    network.load_state_dict(weights, strict=False)
+
+
+def _check_no_unknown_keys(state: dict[str, Any], current: dict[str, Any], path: Path) -> None:
+    unknown_keys = [key for key in state if key not in current and not key.endswith(_COMPUTED)]
+    if unknown_keys:
         raise InputError(
-            f"{path}: {len(unknown)} of its weights, {unknown[0]!r} among them, have no place in the model. It is for another."
+            f"{path}: {len(unknown_keys)} of its weights, such as {unknown_keys[0]!r}, do not exist in the model. It is a"
+            " checkpoint of another model."
         )
-    fitting = {key: value.to(own[key].dtype) for key, value in state.items() if key in own}
-    for key, value in fitting.items():
-        if value.shape != own[key].shape:
+
+
+def _check_shapes(weights: dict[str, Any], current: dict[str, Any], path: Path) -> None:
+    for key, value in weights.items():
+        if value.shape != current[key].shape:
             raise InputError(
-                f"{path}: {key} has the shape {tuple(value.shape)} where the model has {tuple(own[key].shape)}."
+                f"{path}: {key} has the shape {tuple(value.shape)}, but the model has {tuple(current[key].shape)}."
                 " It is for a model of another size."
             )
-    lacking = [key for key in own if key not in fitting and key not in _BESIDE and not key.endswith(_MADE_ANEW)]
-    if lacking:
+
+
+def _check_no_missing_keys(weights: dict[str, Any], current: dict[str, Any], path: Path) -> None:
+    optional = _NOT_EMBEDDING | weights.keys()
+    missing_keys = [key for key in current if key not in optional and not key.endswith(_COMPUTED)]
+    if missing_keys:
         raise InputError(
-            f"{path}: {len(lacking)} weights of the model, {lacking[0]!r} among them, are not in it. It is no full checkpoint."
+            f"{path}: {len(missing_keys)} weights of the model, such as {missing_keys[0]!r}, are missing. It is not a full"
+            " checkpoint."
         )
-    if all(value.equal(own[key]) for key, value in fitting.items() if key not in _BESIDE):
+
+
+def _check_weights_change(weights: dict[str, Any], current: dict[str, Any], path: Path) -> None:
+    if all(value.equal(current[key]) for key, value in weights.items() if key not in _NOT_EMBEDDING):
         raise InputError(
-            f"{path}: loading it changes no weight that scores depend on, so they would be those of the model without it. Check"
+            f"{path}: loading it changes no weight that scores depend on, so scores would be those of the model without it. Check"
             " that it is the fine-tuned file."
         )
-    network.load_state_dict(fitting, strict=False)

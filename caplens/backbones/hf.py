@@ -14,38 +14,38 @@ from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.torch_backbone import LoadedModel, TorchBackbone
 from caplens.backbones.transform import ImageTransform, Pixels
-from caplens.errors import InputError, reason
+from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 
 
 class _Family(NamedTuple):
-    """How a kind of model reads texts."""
+    """How models of a type process texts."""
 
-    most_tokens: int | None = None
+    max_tokens: int | None = None
     """The length it was trained with, where its positions would allow more."""
     fixed_length: bool = False
-    """Whether texts are padded to full length, and the padding read as text."""
+    """Whether texts are padded to full length, and the model attends to the padding."""
     masked: bool = True
-    lower: bool = False
+    lowercase: bool = False
     first_token: bool = False
-    """Whether the first token stands for the text; `get_text_features` of transformers 4 looks for it in the wrong place."""
+    """Whether a text is pooled by its first token; `get_text_features` of transformers 4 pools the wrong one."""
 
 
 _FAMILIES = {
     "clip": _Family(),
     "metaclip_2": _Family(),
-    "altclip": _Family(most_tokens=77),
-    "chinese_clip": _Family(most_tokens=52, first_token=True),
-    "siglip": _Family(most_tokens=64, fixed_length=True, masked=False),
-    "siglip2": _Family(most_tokens=64, fixed_length=True, masked=False, lower=True),
+    "altclip": _Family(max_tokens=77),
+    "chinese_clip": _Family(max_tokens=52, first_token=True),
+    "siglip": _Family(max_tokens=64, fixed_length=True, masked=False),
+    "siglip2": _Family(max_tokens=64, fixed_length=True, masked=False, lowercase=True),
 }
-_TOLD = {
+_LOAD_ERRORS = {
     "ignore_mismatched_sizes": "its weights have other shapes than its configuration says",
     "Weights only load failed": "its weights are in a file that holds more than weights, which might be code",
 }
-"""What transformers says at length, and with advice that is not for the users of caplens."""
-_LOWERED = ("Gemma", "Siglip2")
-"""Tokenizers that come with SigLIP 2, which was trained on lower-case text; its fixed-size models call themselves SigLIP."""
+"""Words of a long error of transformers -> a short reason. Its own advice does not apply to users of caplens."""
+_LOWERCASE_TOKENIZERS = ("Gemma", "Siglip2")
+"""Tokenizers of SigLIP 2, which was trained on lower-case text. Its fixed-size models have the model type of SigLIP."""
 
 
 class HuggingFace(TorchBackbone):
@@ -64,36 +64,38 @@ class HuggingFace(TorchBackbone):
         if self.checkpoint is not None:
             checkpoint.apply(network, self.checkpoint, checkpoint.to_transformers)
         tokenizer = load_tokenizer(self.folder, self.options)
-        self._lower = self._family.lower or (config.model_type == "siglip" and type(tokenizer).__name__.startswith(_LOWERED))
-        place = self.folder / "preprocessor_config.json"
-        transform = ImageTransform.from_transformers(_image_settings(self.folder), str(place))
-        _check_size(config, transform, place)
+        siglip2_tokenizer = type(tokenizer).__name__.startswith(_LOWERCASE_TOKENIZERS)
+        self._lowercase = self._family.lowercase or (config.model_type == "siglip" and siglip2_tokenizer)
+        path = self.folder / "preprocessor_config.json"
+        transform = ImageTransform.from_transformers(_image_settings(self.folder), str(path))
+        _check_image_size(config, transform, path)
         text = getattr(config, "text_config", config)
-        limits = (getattr(text, "max_position_embeddings", None), self._family.most_tokens, tokenizer.model_max_length)
-        longest = min(limit for limit in limits if limit)
+        limits = (getattr(text, "max_position_embeddings", None), self._family.max_tokens, tokenizer.model_max_length)
+        max_tokens = min(limit for limit in limits if limit)
         dim = getattr(config, "projection_dim", None) or getattr(text, "projection_size", None) or text.hidden_size
-        return LoadedModel(network, tokenizer, dim, longest, transform)
+        return LoadedModel(network, tokenizer, dim, max_tokens, transform)
 
     def _configuration(self, transformers: Any) -> Any:
         kind = read_json(self.folder / "config.json").get("model_type")
         if kind not in _FAMILIES and not self.options.trust_remote_code:
             raise InputError(
-                f"{self.name}: models of type {kind!r} are not known to caplens; it knows {', '.join(_FAMILIES)}. If its"
-                " class has get_image_features and get_text_features, and comes with the model, --trust-remote-code runs it."
+                f"{self.name}: models of type {kind!r} are not supported; caplens supports {', '.join(_FAMILIES)}. If the model"
+                " comes with a class of its own that has get_image_features and get_text_features,"
+                f" {option('trust_remote_code', 'True')} runs it."
             )
         try:
             return transformers.AutoConfig.from_pretrained(
                 self.folder, trust_remote_code=self.options.trust_remote_code, local_files_only=True
             )
         except Exception as error:
-            # Configurations are checked by classes of their own, which raise what they like.
+            # Each configuration class validates itself and raises errors of its own types.
             raise InputError(
                 f"{self.name}: transformers {transformers.__version__} cannot read the configuration ({reason(error)}). It is"
-                " damaged, or a newer version is needed."
+                " damaged, or needs a newer version of transformers."
             ) from None
 
     def read(self, texts: Sequence[str]) -> list[Tokens]:
-        if self._lower:
+        if self._lowercase:
             texts = [text.lower() for text in texts]
         return read_texts(self.loaded.tokenizer, texts, self.loaded.max_tokens)
 
@@ -110,42 +112,42 @@ class HuggingFace(TorchBackbone):
         length = self.loaded.max_tokens if self._family.fixed_length else None
         pad = self.loaded.tokenizer.pad_token_id
         side = self.loaded.tokenizer.padding_side if self._family.fixed_length else "right"
-        filled, mask = self.padded(ids, 0 if pad is None else pad, length, side)
-        return {"input_ids": filled, "attention_mask": mask} if self._family.masked else {"input_ids": filled}
+        padded, mask = self.padded(ids, 0 if pad is None else pad, length, side)
+        return {"input_ids": padded, "attention_mask": mask} if self._family.masked else {"input_ids": padded}
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        tokens = [found.ids for found in self.tokenize(texts)]
+        tokens = [text_tokens.ids for text_tokens in self.tokenize(texts)]
         network = self.loaded.network
         project = getattr(network, "text_projection", None) or network.text_model.head
         return self.token_vectors(tokens, lambda: project(network.text_model(**self._text_inputs(tokens)).last_hidden_state))
 
 
 class NaFlex(HuggingFace):
-    """SigLIP 2 that keeps the shape of images: patches in a row, their number as the image's shape wants it."""
+    """SigLIP 2 that keeps the aspect ratio of images: each image is a sequence of patches, padded to the maximum."""
 
     def stack(self, images: Sequence[Pixels]) -> list[Pixels]:
         return [np.array(image) for image in images]
 
-    def _normalised(self, batch: Any) -> None:
-        """Images of different shapes are normalised one by one, in `image_features`."""
+    def _normalize(self, batch: Any) -> None:
+        """Nothing: images of different shapes are normalized one by one, in `image_features`."""
 
     def image_features(self, pixels: Any, raw: Any) -> Any:
         transform = self.loaded.transform
         assert transform is not None
-        side, most = transform.patch, transform.most_patches
-        rows = self.torch.zeros((len(raw), most, side * side * 3), device=self.device, dtype=self._shift.dtype)
-        mask = np.zeros((len(raw), most), dtype=np.int64)
+        side, length = transform.patch, transform.most_patches
+        patches = self.torch.zeros((len(raw), length, side * side * 3), device=self.device, dtype=self._shift.dtype)
+        mask = np.zeros((len(raw), length), dtype=np.int64)
         shapes = []
-        for number, image in enumerate(raw):
-            one = super()._normalised(image[None])[0]
-            tall, wide = one.shape[1] // side, one.shape[2] // side
-            patches = one.reshape(3, tall, side, wide, side).permute(1, 3, 2, 4, 0).reshape(tall * wide, -1)
-            rows[number, : tall * wide] = patches
-            mask[number, : tall * wide] = 1
-            shapes.append((tall, wide))
+        for row, image in enumerate(raw):
+            normal = super()._normalize(image[None])[0]
+            rows, columns = normal.shape[1] // side, normal.shape[2] // side
+            image_patches = normal.reshape(3, rows, side, columns, side).permute(1, 3, 2, 4, 0).reshape(rows * columns, -1)
+            patches[row, : rows * columns] = image_patches
+            mask[row, : rows * columns] = 1
+            shapes.append((rows, columns))
         return pooled(
             self.loaded.network.get_image_features(
-                pixel_values=rows.to(self.loaded.network.dtype),
+                pixel_values=patches.to(self.loaded.network.dtype),
                 pixel_attention_mask=self._on_device(mask),
                 spatial_shapes=self._on_device(np.array(shapes)),
             )
@@ -153,27 +155,30 @@ class NaFlex(HuggingFace):
 
 
 def load(name: ModelName, options: LoadOptions) -> HuggingFace:
+    """The model of a name in the family `hf`."""
     layout = HF._replace(code=options.trust_remote_code)
     folder = find_model(name.model, layout, name.options.get("revision"), offline=options.offline)
     kind = read_json(folder / "config.json").get("model_type")
     return (NaFlex if kind == "siglip2" else HuggingFace)(name, folder, options)
 
 
-def _check_size(config: Any, transform: ImageTransform, place: Path) -> None:
-    """Pixels of another size than the model's would be an error of tensors in the middle of a run."""
+def _check_image_size(config: Any, transform: ImageTransform, path: Path) -> None:
+    """Refuse images of a size that the model does not take: its forward pass would fail in the middle of a run."""
     side = getattr(getattr(config, "vision_config", None), "image_size", None)
     if isinstance(side, int) and transform.fit != "patches" and transform.size != (side, side):
-        raise InputError(f"{place}: images become {transform.size} pixels, but the model takes {(side, side)}. Get it again.")
+        raise InputError(
+            f"{path}: images are resized to {transform.size} pixels, but the model takes {(side, side)}. Get it again."
+        )
 
 
 def pooled(features: Any) -> Any:
-    """transformers 4 returns the tensor, 5 an object that holds it."""
+    """The tensor of pooled features: transformers 4 returns it, 5 an object that holds it."""
     return getattr(features, "pooler_output", features)
 
 
 def library(model: str, extra: str = "hf") -> Any:
-    """transformers, quiet: caplens says itself what is wrong with a model, and has bars of its own."""
-    # A torchvision that does not fit breaks this part of transformers only, and shows when it is used.
+    """The transformers package, silenced: caplens reports errors and progress itself."""
+    # An incompatible torchvision breaks this module only, and transformers imports it lazily.
     require("transformers.modeling_utils", f"The model {model}", extra)
     transformers = require("transformers", f"The model {model}", extra)
     transformers.logging.set_verbosity_error()
@@ -182,18 +187,20 @@ def library(model: str, extra: str = "hf") -> Any:
 
 
 def _load_network(transformers: Any, folder: Path, config: Any, options: LoadOptions) -> Any:
-    """The network with all its weights; one that lacks some would score with random numbers."""
+    """The network with its weights. Missing weights are an error: transformers would fill them with random numbers."""
     try:
         network, report = transformers.AutoModel.from_pretrained(
             folder, config=config, output_loading_info=True, local_files_only=True, trust_remote_code=options.trust_remote_code
         )
     except Exception as error:
-        # Damaged files, wrong shapes and unsafe pickles all raise something else.
-        told = next((sentence for words, sentence in _TOLD.items() if words in str(error)), reason(error))
-        raise InputError(f"{folder}: the model cannot be loaded ({told}). Get it again.") from None
-    missing = [key for key in report["missing_keys"] if not key.endswith("position_ids")]
-    if missing:
-        raise InputError(f"{folder}: {len(missing)} weights of the model are missing, {missing[0]} among them. Get it again.")
+        # Damaged files, wrong shapes and unsafe pickles all raise different errors.
+        cause = next((cause for words, cause in _LOAD_ERRORS.items() if words in str(error)), reason(error))
+        raise InputError(f"{folder}: the model cannot be loaded ({cause}). Get it again.") from None
+    missing_keys = [key for key in report["missing_keys"] if not key.endswith("position_ids")]
+    if missing_keys:
+        raise InputError(
+            f"{folder}: {len(missing_keys)} weights of the model are missing, such as {missing_keys[0]}. Get it again."
+        )
     return network.float()
 
 
@@ -204,39 +211,39 @@ def load_tokenizer(folder: Path, options: LoadOptions) -> Any:
             folder, local_files_only=True, trust_remote_code=options.trust_remote_code
         )
     except Exception as error:
-        # Tokenizers of many libraries are behind this.
+        # The tokenizer may come from one of many libraries, each with its own errors.
         kind = type(error).__name__
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({kind}: {reason(error)}). Get the model again.") from None
 
 
-def read_texts(tokenizer: Any, texts: Sequence[str], most: int) -> list[Tokens]:
-    """Token numbers with the tokenizer's own markers; a longer text is cut by the tokenizer, which keeps the end marker."""
-    whole = _token_numbers(tokenizer, list(texts))
-    long = [index for index, ids in enumerate(whole) if len(ids) > most]
-    made = [Tokens(ids, False) for ids in whole]
-    if long:
-        cut = tokenizer([texts[index] for index in long], truncation=True, max_length=most)["input_ids"]
-        for index, ids in zip(long, cut, strict=True):
-            made[index] = Tokens(ids, True)
-    return made
+def read_texts(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> list[Tokens]:
+    """Token ids with the tokenizer's own markers; a longer text is truncated by the tokenizer, which keeps the end marker."""
+    full_ids = _token_ids(tokenizer, list(texts))
+    overlong = [row for row, ids in enumerate(full_ids) if len(ids) > max_tokens]
+    tokens = [Tokens(ids, False) for ids in full_ids]
+    if overlong:
+        truncated = tokenizer([texts[row] for row in overlong], truncation=True, max_length=max_tokens)["input_ids"]
+        for row, ids in zip(overlong, truncated, strict=True):
+            tokens[row] = Tokens(ids, True)
+    return tokens
 
 
-def _token_numbers(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+def _token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        numbers: list[list[int]] = tokenizer(texts, truncation=False, padding=False, verbose=False)["input_ids"]
-        return numbers
-    # What transformers adds to its own tokenizer's answer takes more time than the answer.
+        ids: list[list[int]] = tokenizer(texts, truncation=False, padding=False, verbose=False)["input_ids"]
+        return ids
+    # The wrapper of transformers takes more time than the tokenizer itself.
     backend.no_truncation()
     backend.no_padding()
     return [encoding.ids for encoding in backend.encode_batch(texts)]
 
 
 def _image_settings(folder: Path) -> dict[str, Any]:
-    """How the model wants images. transformers 5 keeps it inside `processor_config.json`."""
-    place = folder / "preprocessor_config.json"
-    if not place.is_file() and (folder / "processor_config.json").is_file():
-        inside = read_json(folder / "processor_config.json").get("image_processor")
-        if isinstance(inside, dict):
-            return inside
-    return read_json(place)
+    """The settings of the image processor. transformers 5 keeps them inside `processor_config.json`."""
+    path = folder / "preprocessor_config.json"
+    if not path.is_file() and (folder / "processor_config.json").is_file():
+        settings = read_json(folder / "processor_config.json").get("image_processor")
+        if isinstance(settings, dict):
+            return settings
+    return read_json(path)

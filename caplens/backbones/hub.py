@@ -1,6 +1,6 @@
 """Where a model's files are: in a folder, in the Hugging Face cache, or to be downloaded into it.
 
-What is found is hashed into the model's fingerprint. The hash of a file is remembered by its size and time of change, so
+The files' hashes are part of the model's fingerprint. The hash of a file is cached under its path, size and times of change, so
 that gigabytes are read once.
 """
 
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
 from caplens.data.cache import cache_folder
@@ -23,42 +23,49 @@ from caplens.progress import logger
 AnyPath = TypeVar("AnyPath", bound=PurePosixPath | Path)
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
-_SMALL = ("*.json", "*.txt", "*.model", "*.jinja")
-_CODE = "*.py"
-_UNRELATED = {"onnx", "openvino", "runs", "checkpoints"}
-"""Folders of other formats and of training."""
+_SETTINGS_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
+_CODE_FILES = ("*.py",)
+_IGNORED_FOLDERS = {"onnx", "openvino", "runs", "checkpoints"}
+"""Folders of other formats, and of training runs."""
 _VOCABULARY = ("tokenizer.json", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
 class Layout(NamedTuple):
-    """Which files of a folder make a model of some family."""
+    """Which files of a folder belong to a model of a family."""
 
     required: tuple[tuple[str, ...], ...]
-    """Of each of these, one must be there."""
+    """Groups of file names: of each group, at least one file must exist."""
     weights: tuple[tuple[str, ...], ...] = ()
-    """Names of weights as the family's library prefers them: in each folder, the first that are there are read, and no others."""
+    """Groups of patterns of weight files, in the order in which the family's library prefers them: of each folder, only the files
+    of the first group that has any are read."""
     code: bool = False
+    """Whether the Python files of the model belong to it."""
 
     def choose(self, paths: Iterable[AnyPath]) -> list[AnyPath]:
-        """Those of the paths that make the model."""
-        patterns = (*_SMALL, *((_CODE,) if self.code else ()))
-        kept = [path for path in paths if not _UNRELATED & set(path.parts[:-1])]
-        chosen = [path for path in kept if any(fnmatch(path.name, pattern) for pattern in patterns)]
-        for folder in {path.parent for path in kept}:
-            here = [path for path in kept if path.parent == folder]
-            for names in self.weights:
-                found = [path for path in here if any(fnmatch(path.name, name) for name in names)]
-                if found:
-                    chosen += found
-                    break
-        return chosen
+        """The paths that belong to the model."""
+        patterns = _SETTINGS_FILES + _CODE_FILES if self.code else _SETTINGS_FILES
+        candidates = [path for path in paths if not _IGNORED_FOLDERS & set(path.parts[:-1])]
+        model_paths = [path for path in candidates if _matches(path, patterns)]
+        for folder in {path.parent for path in candidates}:
+            model_paths += self._preferred_weights([path for path in candidates if path.parent == folder])
+        return model_paths
+
+    def _preferred_weights(self, paths: list[AnyPath]) -> list[AnyPath]:
+        for patterns in self.weights:
+            weight_paths = [path for path in paths if _matches(path, patterns)]
+            if weight_paths:
+                return weight_paths
+        return []
+
+    def _is_weights(self, path: Path) -> bool:
+        return any(_matches(path, patterns) for patterns in self.weights)
 
     def missing(self, folder: Path) -> str | None:
-        """What a folder lacks to be such a model."""
+        """The names of the files that a folder would need to be such a model; None if it is complete."""
         for names in self.required:
             if not any((folder / name).is_file() for name in names):
                 return " or ".join(names)
-        if self.weights and not any(_is_weight(path, self) for path in model_files(folder, self)):
+        if self.weights and not any(self._is_weights(path) for path in model_files(folder, self)):
             return " or ".join(name for names in self.weights for name in names if "?" not in name)
         return None
 
@@ -85,34 +92,39 @@ OPEN_CLIP = Layout(
 
 
 def find_model(name: str, layout: Layout, revision: str | None = None, *, offline: bool = False) -> Path:
-    """The folder of a model: `name` itself, or where the hub's model of that name is cached, downloaded if need be."""
+    """The folder of a model: `name` itself, or the cached snapshot of the hub's model of that name, downloaded if needed."""
     folder = folder_of(name)
     if folder is not None:
         if revision is not None:
-            raise InputError(f"{name}: this is a folder, which has no revisions; leave ,revision= off.")
-        lacking = layout.missing(folder)
-        if lacking is not None:
-            raise InputError(f"{folder}: {lacking} is missing, so this is no complete folder of such a model.")
+            raise InputError(f"{name}: this is a folder, which has no revisions; remove ,revision= from the name.")
+        missing = layout.missing(folder)
+        if missing is not None:
+            raise InputError(f"{folder}: {missing} is missing, so the folder of the model is incomplete.")
         return folder
     if not _REPOSITORY.fullmatch(name) or name.startswith("."):
-        raise InputError(f"{name}: there is no such folder of a model.")
+        raise InputError(f"{name}: there is no such model folder.")
+    return _find_on_hub(name, layout, revision, offline=offline)
+
+
+def _find_on_hub(name: str, layout: Layout, revision: str | None, *, offline: bool) -> Path:
     cached = _snapshot(name, revision, None)
-    lacking = None if cached is None else layout.missing(cached)
-    if cached is not None and lacking is None:
+    missing = None if cached is None else layout.missing(cached)
+    if cached is not None and missing is None:
         logger.info(f"{name}: from the cache")
         return cached
     if offline or os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
-        what = "it" if cached is None else f"{lacking}, which is part of it,"
-        raise InputError(f"{name}: {what} is not on this machine, and nothing may be downloaded. {_by_hand(name)}")
+        part = "it" if cached is None else f"{missing}, which is part of it,"
+        raise InputError(f"{name}: {part} is not on this machine, and nothing may be downloaded. {_manual_download(name)}")
     logger.info(f"{name}: downloading into the Hugging Face cache")
-    found = _snapshot(name, revision, layout)
-    lacking = "the model" if found is None else layout.missing(found)
-    if found is None or lacking is not None:
-        raise InputError(f"{name}: {lacking} is missing on the hub, so this is no model of such a kind.")
-    return found
+    downloaded = _snapshot(name, revision, layout)
+    missing = "the model" if downloaded is None else layout.missing(downloaded)
+    if downloaded is None or missing is not None:
+        raise InputError(f"{name}: {missing} is missing on the hub, so this is not a model of this family.")
+    return downloaded
 
 
 def folder_of(name: str) -> Path | None:
+    """The folder that a name refers to, if there is one."""
     try:
         folder = Path(name).expanduser()
         return folder if folder.is_dir() else None
@@ -121,91 +133,94 @@ def folder_of(name: str) -> Path | None:
 
 
 def _snapshot(name: str, revision: str | None, layout: Layout | None) -> Path | None:
-    """The cached files of a model on the hub; with a layout, those that it chooses are downloaded first."""
+    """The folder of a hub model in the cache, if any; with a layout, the files that it chooses are downloaded first."""
     hub = require("huggingface_hub", "A model from the hub", "hf")
     from huggingface_hub import errors
 
     try:
         if layout is None:
             return Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
-        listed = hub.HfApi().list_repo_files(name, revision=revision)
-        chosen = [str(path) for path in layout.choose([PurePosixPath(path) for path in listed])]
-        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=chosen))
+        repo_files = hub.HfApi().list_repo_files(name, revision=revision)
+        model_paths = [str(path) for path in layout.choose([PurePosixPath(path) for path in repo_files])]
+        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=model_paths))
     except errors.GatedRepoError:
         raise InputError(f"{name}: this model is gated. Accept its terms on the hub and log in with: hf auth login") from None
     except errors.RepositoryNotFoundError:
-        raise InputError(f"{name}: there is no folder and no model on the hub of this name. Check the spelling.") from None
+        raise InputError(f"{name}: there is no folder and no hub model of this name. Check the spelling.") from None
     except errors.RevisionNotFoundError:
         raise InputError(f"{name}: the hub has no revision {revision!r} of this model.") from None
     except errors.HFValidationError:
-        raise InputError(f"{name}: this is neither a folder nor a name of a model on the hub (ORG/NAME).") from None
+        raise InputError(f"{name}: this is neither a folder nor the name of a model on the hub (ORG/NAME).") from None
     except Exception as error:
-        # What a missing network raises depends on the versions of three libraries.
+        # The error that a missing network raises depends on the versions of three libraries.
         if layout is None:
             return None
         raise CaplensError(
-            f"{name}: it is not on this machine and the hub cannot be reached ({reason(error)}). {_by_hand(name)}"
+            f"{name}: it is not on this machine and the hub cannot be reached ({reason(error)}). {_manual_download(name)}"
         ) from None
 
 
-def _by_hand(name: str) -> str:
+def _manual_download(name: str) -> str:
     return (
-        f"On a machine with a network run: hf download {name} --local-dir FOLDER; copy the folder here and give its path in"
-        " place of the name."
+        f"On a machine with a network run: hf download {name} --local-dir FOLDER; copy the folder here and pass its path"
+        " instead of the name."
     )
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object of one of a model's files."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path}: the file is missing, so this is no complete folder of a model.") from None
+        raise InputError(f"{path}: the file is missing, so the folder of the model is incomplete.") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: this is no readable JSON ({error}). Get the model again.") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: an object is expected. Get the model again.")
-    return found
+        raise InputError(f"{path}: this is not readable JSON ({error}). Get the model again.") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: a JSON object is expected. Get the model again.")
+    return content
 
 
 def recipe_of(settings: Mapping[str, Any]) -> str | None:
-    """The recipe that a model was tuned with, by the settings that caplens wrote beside it."""
+    """The recipe that a model was fine-tuned with, from the settings that caplens saved with it."""
     tuned = settings.get("tuned")
     return str(tuned.get("recipe")) if isinstance(tuned, dict) else None
 
 
 def model_files(folder: Path, layout: Layout) -> list[Path]:
-    # Relative, because what the folder itself lies in says nothing: caplens's own models are in folders called 'runs'.
-    inside = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    return [folder / path for path in layout.choose(inside)]
+    """The files of a folder that belong to the model."""
+    # Relative paths, because only folders inside the model's are ignored: caplens trains models into folders called 'runs'.
+    paths = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    return [folder / path for path in layout.choose(paths)]
 
 
-def _is_weight(path: Path, layout: Layout) -> bool:
-    return any(fnmatch(path.name, name) for names in layout.weights for name in names)
+def _matches(path: PurePath, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(path.name, pattern) for pattern in patterns)
 
 
 def fingerprint(files: Sequence[Path], *facts: object) -> str:
-    """A hash of what the files hold and are called, and of further facts that change an embedding; not of where they lie."""
+    """A hash of the names and content of files (not of their folders), and of further facts that change an embedding."""
     with ThreadPoolExecutor() as pool:
         hashes = sorted(zip((path.name for path in files), pool.map(file_hash, files), strict=True))
     return hashlib.sha256(json.dumps([hashes, [str(fact) for fact in facts]]).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:
+    """The SHA-256 of a file, from the cache if the file has not changed."""
     try:
-        about = path.stat()
-        known = f"{path.resolve()} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
-        memory = cache_folder() / "hashes" / hashlib.sha256(known.encode()).hexdigest()
-        if memory.is_file():
-            return memory.read_text(encoding="ascii")
+        stat = path.stat()
+        version = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+        cached = cache_folder() / "hashes" / hashlib.sha256(version.encode()).hexdigest()
+        if cached.is_file():
+            return cached.read_text(encoding="ascii")
         with path.open("rb") as stream:
-            made = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
     try:
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(memory) as temporary:
-            temporary.write_text(made, encoding="ascii")
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(cached) as temporary:
+            temporary.write_text(digest, encoding="ascii")
     except (OSError, InputError):
-        # A cache that cannot be written only costs the time of hashing again.
-        return made
-    return made
+        # If the cache cannot be written, the file is only hashed again next time.
+        return digest
+    return digest

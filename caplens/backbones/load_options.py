@@ -1,4 +1,4 @@
-"""How a model is loaded and run. With a model's name this is all that another process needs to open the same one."""
+"""How a model is loaded and run. With the model's name, these options let another process load the same model."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from caplens.errors import InputError
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Number formats, and what PyTorch calls them."""
+"""Number formats, and their names in PyTorch."""
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 
 
@@ -18,7 +18,7 @@ class LoadOptions:
     Parameters
     ----------
     device
-        auto, cpu, cuda, cuda:1, mps.
+        auto, cpu, cuda, cuda:1 and so on, or mps; auto is a GPU if there is one.
     dtype
         fp32, bf16 or fp16.
     offline
@@ -36,11 +36,11 @@ class LoadOptions:
         if not _DEVICE.fullmatch(self.device):
             raise InputError(f"unknown device {self.device!r}; choose from: auto, cpu, cuda, cuda:1 and so on, mps.")
         if self.dtype not in DTYPES:
-            raise InputError(f"unknown number format {self.dtype!r}; choose from: {', '.join(DTYPES)}.")
+            raise InputError(f"unknown dtype {self.dtype!r}; choose from: {', '.join(DTYPES)}.")
 
 
 class BackboneSpec(NamedTuple):
-    """A model by name and load options: any process can open it with `load_backbone(*spec)`."""
+    """A model's name and load options: any process can load the model with `load_backbone(*spec)`."""
 
     name: str
     options: LoadOptions

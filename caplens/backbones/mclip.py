@@ -1,6 +1,6 @@
-"""`mclip:` M-CLIP (Carlsson et al. 2022): XLM-R, the mean over its tokens and a linear map, taught by a CLIP that sees images.
+"""`mclip:` M-CLIP (Carlsson et al. 2022): XLM-R, mean pooling and a linear map, distilled from the text tower of a CLIP model.
 
-Weights are read from the models' own files; the package that they came with is not needed.
+Weights are read directly from the models' files, so the package `multilingual-clip` is not needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,50 +22,53 @@ _IMAGE_TOWERS = {
     "vit-l-14": "hf:openai/clip-vit-large-patch14",
     "vit-b-16plus": "openclip:ViT-B-16-plus-240/laion400m_e32",
 }
-"""By the end of the text model's name."""
-_HEAD = 64
+"""The end of the text model's name -> the image model."""
+_HEAD_SIZE = 64
 """The size of an attention head in every XLM-R."""
-_MOST_TOKENS = 512
+_MAX_TOKENS = 512
 
 
 class MCLIP(PairedTextBackbone):
     def __init__(self, name: ModelName, folder: Path, image: Backbone, options: LoadOptions) -> None:
         self.folder = folder
-        made = fingerprint(model_files(folder, hub.MCLIP), "mclip", 1, options.dtype, image.fingerprint)
-        super().__init__(name.full, made, image, options)
+        digest = fingerprint(model_files(folder, hub.MCLIP), "mclip", 1, options.dtype, image.fingerprint)
+        super().__init__(name.full, digest, image, options)
 
     def load(self) -> LoadedModel:
         transformers = library(self.name)
-        weights = _weights(self.folder)
-        linear, base = _part(weights, "LinearTransformation."), _part(weights, "transformer.")
+        weights = _load_weights(self.folder)
+        linear, base = _select_prefix(weights, "LinearTransformation."), _select_prefix(weights, "transformer.")
         if set(linear) != {"weight", "bias"} or not base:
-            raise InputError(f"{self.folder}: these are no weights of an M-CLIP model. Get it again.")
+            raise InputError(f"{self.folder}: these are not the weights of an M-CLIP model. Get it again.")
         dim, width = linear["weight"].shape
         self.check_dimensions(dim)
         network = self.torch.nn.ModuleDict(
             {"transformer": self._transformer(transformers, base), "linear": self.torch.nn.Linear(width, dim)}
         )
         network["linear"].load_state_dict(linear)
-        return LoadedModel(network, load_tokenizer(self.folder, self.options), dim, _MOST_TOKENS, None)
+        return LoadedModel(network, load_tokenizer(self.folder, self.options), dim, _MAX_TOKENS, None)
 
     def _transformer(self, transformers: Any, weights: dict[str, Any]) -> Any:
-        """The base model with these weights. XLM-R's shape is read off them; another one's is looked up by its name. A student
-        that caplens taught has the encoder's own configuration."""
-        about = read_json(self.folder / "config.json")
-        base = str(about.get("modelBase", "xlm-roberta-large"))
-        if "model_type" in about and "modelBase" not in about:
+        """The base model with these weights.
+
+        The shape of XLM-R is derived from its weights. That of another base model is looked up by name. A student that caplens
+        trained has the configuration of its encoder.
+        """
+        settings = read_json(self.folder / "config.json")
+        base = str(settings.get("modelBase", "xlm-roberta-large"))
+        if "model_type" in settings and "modelBase" not in settings:
             network = transformers.AutoModel.from_config(
                 transformers.AutoConfig.from_pretrained(self.folder, local_files_only=True)
             )
         elif "xlm-roberta" in base.lower():
-            network = transformers.XLMRobertaModel(_xlm_roberta(transformers, weights), add_pooling_layer=False)
+            network = transformers.XLMRobertaModel(_xlm_roberta_config(transformers, weights), add_pooling_layer=False)
         else:
             folder = find_model(base, hub.CONFIGURATION, offline=self.options.offline)
             network = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder, local_files_only=True))
-        missing, _ = network.load_state_dict(weights, strict=False)
-        lacking = [key for key in missing if not key.endswith(("position_ids", "token_type_ids")) and "pooler" not in key]
-        if lacking:
-            raise InputError(f"{self.folder}: {len(lacking)} weights are missing, {lacking[0]} among them. Get it again.")
+        absent, _ = network.load_state_dict(weights, strict=False)
+        missing_keys = [key for key in absent if not key.endswith(("position_ids", "token_type_ids")) and "pooler" not in key]
+        if missing_keys:
+            raise InputError(f"{self.folder}: {len(missing_keys)} weights are missing, such as {missing_keys[0]}. Get it again.")
         return network
 
     def read(self, texts: Sequence[str]) -> list[Tokens]:
@@ -77,39 +80,39 @@ class MCLIP(PairedTextBackbone):
         return self.loaded.network["linear"]((states * weight).sum(1) / weight.sum(1))
 
     def _token_states(self, ids: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        filled, mask = self.padded(ids, self.loaded.tokenizer.pad_token_id)
-        return self.loaded.network["transformer"](input_ids=filled, attention_mask=mask)[0], mask
+        padded, mask = self.padded(ids, self.loaded.tokenizer.pad_token_id)
+        return self.loaded.network["transformer"](input_ids=padded, attention_mask=mask)[0], mask
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        tokens = [found.ids for found in self.tokenize(texts)]
+        tokens = [text_tokens.ids for text_tokens in self.tokenize(texts)]
         return self.token_vectors(tokens, lambda: self.loaded.network["linear"](self._token_states(tokens)[0]))
 
 
-def load(name: ModelName, options: LoadOptions, other: Callable[[str], Backbone]) -> MCLIP:
-    """`other` loads the image tower by its name."""
+def load(name: ModelName, options: LoadOptions, load_image_model: Callable[[str], Backbone]) -> MCLIP:
+    """The model of a name in the family `mclip`."""
     folder = find_model(name.model, hub.MCLIP, name.options.get("revision"), offline=options.offline)
-    return MCLIP(name, folder, other(name.image_model(_IMAGE_TOWERS)), options)
+    return MCLIP(name, folder, load_image_model(name.image_model(_IMAGE_TOWERS)), options)
 
 
-def _weights(folder: Path) -> dict[str, Any]:
-    for candidate in ("model.safetensors", "pytorch_model.bin"):
-        if (folder / candidate).is_file():
-            return read_weights(folder / candidate)
-    raise InputError(f"{folder}: neither model.safetensors nor pytorch_model.bin is there.")
+def _load_weights(folder: Path) -> dict[str, Any]:
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        if (folder / name).is_file():
+            return read_weights(folder / name)
+    raise InputError(f"{folder}: both model.safetensors and pytorch_model.bin are missing.")
 
 
-def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _select_prefix(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
 
 
-def _xlm_roberta(transformers: Any, weights: dict[str, Any]) -> Any:
+def _xlm_roberta_config(transformers: Any, weights: dict[str, Any]) -> Any:
     words = weights["embeddings.word_embeddings.weight"]
     layers = {key.split(".")[2] for key in weights if key.startswith("encoder.layer.")}
     return transformers.XLMRobertaConfig(
         vocab_size=words.shape[0],
         hidden_size=words.shape[1],
         num_hidden_layers=len(layers),
-        num_attention_heads=max(1, words.shape[1] // _HEAD),
+        num_attention_heads=max(1, words.shape[1] // _HEAD_SIZE),
         intermediate_size=weights["encoder.layer.0.intermediate.dense.weight"].shape[0],
         max_position_embeddings=weights["embeddings.position_embeddings.weight"].shape[0],
         type_vocab_size=weights["embeddings.token_type_embeddings.weight"].shape[0],

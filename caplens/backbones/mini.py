@@ -1,6 +1,6 @@
-"""caplens-mini, the model inside the package, and other models that `caplens train` wrote: onnxruntime runs them.
+"""caplens-mini, the model inside the package, and models that `caplens train` saved in its format. onnxruntime runs them.
 
-A model is a folder of four files. Its weights are stored in 8 and 16 bits and used in 32.
+A model is a folder of four files. Its weights are stored in 8 and 16 bits and computed with in 32.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.data.languages import base_language, language_names
-from caplens.errors import InputError, reason
+from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 from caplens.text.subwords import Subwords
 
@@ -27,9 +27,9 @@ DEFAULT = "caplens-mini"
 IMAGE, TEXT, VOCABULARY, SETTINGS = FILES = "image.onnx", "text.onnx", "vocabulary.tsv", "model.json"
 LAYOUT = Layout(tuple((name,) for name in FILES))
 _VERSION = 1
-"""Changes when the same files give other vectors: another normalisation of texts, another way to resize."""
-_STRANGE = 0.3
-"""A text with more letters than this that the vocabulary lacks is in a script that the model has not learned."""
+"""Increase it when the same files give other vectors, e.g. after a change of text normalization or of resizing."""
+_MAX_UNKNOWN_LETTERS = 0.3
+"""A text with a larger share of letters outside the vocabulary is in a script that the model was not trained on."""
 
 
 class MiniBackbone(Backbone):
@@ -39,9 +39,9 @@ class MiniBackbone(Backbone):
 
     def __init__(self, name: str, folder: Path, options: LoadOptions) -> None:
         if options.dtype != "fp32":
-            raise InputError(f"{name} runs in fp32 only; leave --dtype off.")
+            raise InputError(f"{name} runs in fp32 only; remove {option('dtype', options.dtype)}.")
         if options.device not in ("auto", "cpu"):
-            raise InputError(f"{name} runs on the processor only; leave --device off.")
+            raise InputError(f"{name} runs on the CPU only; remove {option('device', options.device)}.")
         self.name, self._folder = name, folder
         self._settings = read_json(folder / SETTINGS)
         self.fingerprint = fingerprint([folder / file for file in FILES], "mini", _VERSION)
@@ -100,25 +100,25 @@ class MiniBackbone(Backbone):
         return normalized(self._image.run(["vectors"], {"pixels": batch})[0])
 
     def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
-        most = self._max_tokens - 1
-        numbers = [self.subwords.encode(text) for text in texts]
-        return [Tokens([*some[:most], self.subwords.end], len(some) > most) for some in numbers]
+        limit = self._max_tokens - 1
+        encoded = (self.subwords.encode(text) for text in texts)
+        return [Tokens([*ids[:limit], self.subwords.end], len(ids) > limit) for ids in encoded]
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        return normalized(self._text.run(["vectors"], {"ids": self._padded(batch)})[0])
+        return normalized(self._text.run(["vectors"], {"ids": self._pad(batch)})[0])
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         if not texts:
             return []
-        ids = [tokens.ids for tokens in self.tokenize(texts)]
-        states = self._text.run(["tokens"], {"ids": self._padded(ids)})[0]
-        return [normalized(row[: len(numbers)]) for row, numbers in zip(states, ids, strict=True)]
+        batch = [tokens.ids for tokens in self.tokenize(texts)]
+        states = self._text.run(["tokens"], {"ids": self._pad(batch)})[0]
+        return [normalized(text_states[: len(ids)]) for text_states, ids in zip(states, batch, strict=True)]
 
-    def _padded(self, batch: Sequence[Sequence[int]]) -> Any:
-        filled = np.full((len(batch), max(map(len, batch))), self.subwords.padding, dtype=np.int64)
-        for row, numbers in enumerate(batch):
-            filled[row, : len(numbers)] = numbers
-        return filled
+    def _pad(self, batch: Sequence[Sequence[int]]) -> Any:
+        padded = np.full((len(batch), max(map(len, batch))), self.subwords.padding, dtype=np.int64)
+        for row, ids in enumerate(batch):
+            padded[row, : len(ids)] = ids
+        return padded
 
     def out_of_domain(self, batch: Any) -> Flags:
         flat, rough = flatness(batch)
@@ -127,15 +127,15 @@ class MiniBackbone(Backbone):
     def coverage_warning(self, text: str, lang: str | None) -> str | None:
         if lang is not None and base_language(lang) not in self.trained:
             return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
-        if self.subwords.unknown_letter_share(text) > _STRANGE:
+        if self.subwords.unknown_letter_share(text) > _MAX_UNKNOWN_LETTERS:
             return f"{self.name} was not trained on this script"
         return None
 
 
 def flatness(pixels: Any) -> tuple[Any, Any]:
-    """Of each image in bytes (n, height, width, 3), how much of it is flat, from 0 to 1, and how much neighbours differ.
+    """The share of flat pixels (0 to 1) and the mean difference of neighbouring pixels, for each image (n, height, width, 3).
 
-    A drawing or a chart is mostly flat and noise is all difference, while light and a lens leave traces all over a photo.
+    Drawings and charts are mostly flat, and noise differs everywhere. In a photo, light and lens vary nearly all pixels a little.
     """
     grey = np.asarray(pixels).sum(-1, dtype=np.int16)
     across, down = np.abs(np.diff(grey, axis=2))[:, :-1], np.abs(np.diff(grey, axis=1))[:, :, :-1]
@@ -144,12 +144,12 @@ def flatness(pixels: Any) -> tuple[Any, Any]:
 
 
 def mini_folder(name: str) -> Path:
-    """Where the files of the model inside the package are, or those of another model that caplens trained."""
+    """The folder of the model inside the package if `name` is its name; else `name` is the folder itself."""
     return Path(str(files("caplens.backbones").joinpath(DEFAULT))) if name == DEFAULT else Path(name)
 
 
 def load(name: ModelName, options: LoadOptions) -> Backbone:
-    """The model inside the package, or that of a folder."""
+    """The model inside the package, or one from a folder."""
     if name.full == DEFAULT:
         return MiniBackbone(DEFAULT, mini_folder(DEFAULT), options)
     return MiniBackbone(name.full, find_model(name.model, LAYOUT, offline=True), options)

@@ -1,4 +1,4 @@
-"""The codes that NLLB (Costa-jussà et al. 2022) has for languages: it reads a text's language before the text."""
+"""Language codes of NLLB (Costa-jussà et al. 2022), whose texts start with a token for their language."""
 
 from caplens.errors import InputError
 
@@ -20,8 +20,8 @@ _CODES = dict(
 
 
 def nllb_code(lang: str) -> str:
-    """`de` -> `deu_Latn`"""
+    """NLLB's code of a language, e.g. `deu_Latn` for `de`."""
     try:
         return _CODES[lang]
     except KeyError:
-        raise InputError(f"no code of NLLB is known for the language {lang!r}; take a model without NLLB's text tower.") from None
+        raise InputError(f"no NLLB code is known for the language {lang!r}; use a model without NLLB's text tower.") from None

@@ -20,13 +20,13 @@ from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
 from caplens.progress import logger
 
-_HUB = "hf-hub:"
-_FOLDER = "local-dir:"
-_ENDLESS = 1 << 30
+_HUB_PREFIX = "hf-hub:"
+_FOLDER_PREFIX = "local-dir:"
+_NO_LIMIT = 1 << 30
 
 
 class OpenCLIP(TorchBackbone):
-    """`model` and `pretrained` are what open_clip calls them; `files` is what they consist of."""
+    """An open_clip model. `model` and `pretrained` are arguments of `open_clip.create_model`, `files` those that it reads."""
 
     def __init__(self, name: ModelName, model: str, pretrained: str | None, files: list[Path], options: LoadOptions) -> None:
         self.checkpoint = checkpoint.find(name)
@@ -37,11 +37,11 @@ class OpenCLIP(TorchBackbone):
 
     @property
     def folder(self) -> Path | None:
-        """Where its files are, if they are together in one."""
-        return Path(self._model.removeprefix(_FOLDER)) if self._model.startswith(_FOLDER) else None
+        """The folder of its files, if they are all in one."""
+        return Path(self._model.removeprefix(_FOLDER_PREFIX)) if self._model.startswith(_FOLDER_PREFIX) else None
 
     def settings(self) -> dict[str, Any]:
-        """What `open_clip_config.json` says of it in a folder of its own."""
+        """The content of the `open_clip_config.json` that describes it in a folder of its own."""
         if self.folder is not None:
             return read_json(self.folder / "open_clip_config.json")
         gelu = {"quick_gelu": True} if self._quick_gelu() else {}
@@ -52,7 +52,7 @@ class OpenCLIP(TorchBackbone):
         open_clip = _library(self.name)
         library(self.name, "openclip")
         try:
-            with _downloading(self.options):
+            with _hub_access(self.options):
                 network = open_clip.create_model(
                     self._model,
                     self._pretrained,
@@ -64,71 +64,73 @@ class OpenCLIP(TorchBackbone):
         except CaplensError:
             raise
         except Exception as error:
-            # Damaged files, wrong shapes, unsafe pickles and a missing network all raise something else.
+            # Damaged files, wrong shapes, unsafe pickles and a missing network all raise different errors.
             raise InputError(f"{self.name}: open_clip cannot load it ({reason(error)}).") from None
         if self.checkpoint is not None:
             checkpoint.apply(network, self.checkpoint)
         transform = ImageTransform.from_open_clip(open_clip.get_model_preprocess_cfg(network))
-        self._text = getattr(network, "text", network)
-        self._trimmed = _is_causal(self._text)
+        self._text_tower = getattr(network, "text", network)
+        self._causal = _is_causal(self._text_tower)
         return LoadedModel(network, tokenizer, _dim(network), tokenizer.context_length, transform)
 
     @cached_property
     def _configuration(self) -> dict[str, Any]:
-        """What open_clip calls `model_cfg`."""
+        """The `model_cfg` of open_clip."""
         if self.folder is None:
             return _library(self.name).get_model_config(self._model) or {}
-        found = read_json(self.folder / "open_clip_config.json").get("model_cfg")
-        if not isinstance(found, dict):
+        configuration = read_json(self.folder / "open_clip_config.json").get("model_cfg")
+        if not isinstance(configuration, dict):
             raise InputError(f"{self.name}: its open_clip_config.json has no 'model_cfg'. Get the model again.")
-        return found
+        return configuration
 
     def _quick_gelu(self) -> bool:
-        """Whether the weights were trained with QuickGELU where the architecture's name does not say so, as with OpenAI's."""
+        """Whether the weights were trained with QuickGELU, even if the architecture's name does not say so, as with OpenAI's."""
         if self._pretrained is None:
             return False
         tag = _library(self.name).get_pretrained_cfg(self._model, self._pretrained)
-        wanted, built = bool(tag.get("quick_gelu")), bool(self._configuration.get("quick_gelu"))
-        if tag and built and not wanted:
+        trained, built = bool(tag.get("quick_gelu")), bool(self._configuration.get("quick_gelu"))
+        if tag and built and not trained:
             plain = self._model.removesuffix("-quickgelu")
-            raise InputError(f"{self.name}: trained without QuickGELU; the right name is openclip:{plain}/{self._pretrained}")
-        return wanted
+            raise InputError(
+                f"{self.name}: its weights were trained without QuickGELU; the right name is openclip:{plain}/{self._pretrained}"
+            )
+        return trained
 
     def _base_configuration(self) -> dict[str, Any]:
-        """The text tower's configuration, with the base model that it names looked up here: only its shape is needed."""
+        """The text tower's configuration with a local folder for its base model, of which only the shape is needed."""
         if self.folder is None:
             return {}
         text = self._configuration.get("text_cfg", {})
         base = text.get("hf_model_name")
         if not base:
             return {}
-        inside = self.folder / base
-        found = inside if inside.is_dir() else find_model(base, CONFIGURATION, offline=self.options.offline)
-        return {"text_cfg": {**text, "hf_model_name": str(found), "hf_model_pretrained": False}}
+        subfolder = self.folder / base
+        folder = subfolder if subfolder.is_dir() else find_model(base, CONFIGURATION, offline=self.options.offline)
+        return {"text_cfg": {**text, "hf_model_name": str(folder), "hf_model_pretrained": False}}
 
     def _tokenizer(self, open_clip: Any) -> Any:
-        """The model's own; one that its folder only names is looked up as the base model is."""
+        """The model's tokenizer; if it is not in the model's folder, it is looked up by its name."""
         text = self._configuration.get("text_cfg", {})
-        named = text.get("hf_tokenizer_name")
-        if self.folder is None or not named or VOCABULARY.missing(self.folder) is None:
+        name = text.get("hf_tokenizer_name")
+        if self.folder is None or not name or VOCABULARY.missing(self.folder) is None:
             return open_clip.get_tokenizer(self._model)
-        found = find_model(named, VOCABULARY, offline=self.options.offline)
+        folder = find_model(name, VOCABULARY, offline=self.options.offline)
         length = text.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH)
         return open_clip.tokenizer.HFTokenizer(
-            str(found), context_length=length, tokenizer_mode=text.get("tokenizer_mode"), **text.get("tokenizer_kwargs", {})
+            str(folder), context_length=length, tokenizer_mode=text.get("tokenizer_mode"), **text.get("tokenizer_kwargs", {})
         )
 
     def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
         if not self.reads_language:
             return super().tokenize(texts)
         codes = [nllb_code(lang) for lang in langs or ["en"] * len(texts)]
-        made: dict[int, Tokens] = {}
+        tokens: dict[int, Tokens] = {}
         for code in dict.fromkeys(codes):
-            # open_clip's own method is undone by transformers 5 before the next text.
+            # The language set by open_clip's own method is reset by transformers 5 before the next text.
             self.loaded.tokenizer.tokenizer.src_lang = code
-            rows = [row for row, other in enumerate(codes) if other == code]
-            made |= zip(rows, super().tokenize([texts[row] for row in rows]), strict=True)
-        return [made[row] for row in range(len(texts))]
+            rows = [row for row, row_code in enumerate(codes) if row_code == code]
+            tokens |= zip(rows, super().tokenize([texts[row] for row in rows]), strict=True)
+        return [tokens[row] for row in range(len(texts))]
 
     def read(self, texts: Sequence[str]) -> list[Tokens]:
         tokenizer = self.loaded.tokenizer
@@ -137,7 +139,7 @@ class OpenCLIP(TorchBackbone):
             return read_texts(tokenizer.tokenizer, cleaned, self.loaded.max_tokens)
         rows = tokenizer(list(texts)).tolist()
         if not hasattr(tokenizer, "encode"):
-            lengths = [len(tokens.ids) for tokens in read_texts(tokenizer.tokenizer, texts, _ENDLESS)]
+            lengths = [len(tokens.ids) for tokens in read_texts(tokenizer.tokenizer, texts, _NO_LIMIT)]
             return [Tokens(row, length > len(row)) for row, length in zip(rows, lengths, strict=True)]
         lengths = [len(tokenizer.encode(text)) + 2 for text in texts]
         return [Tokens(row[:length], length > len(row)) for row, length in zip(rows, lengths, strict=True)]
@@ -146,63 +148,66 @@ class OpenCLIP(TorchBackbone):
         return self.loaded.network.encode_image(pixels)
 
     def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
-        if not self._trimmed:
-            inner = getattr(self.loaded.tokenizer, "tokenizer", None)
-            pad = getattr(inner, "pad_token_id", None) or 0
-            full = None if hasattr(self._text, "pooler") else self.loaded.max_tokens
-            return self.loaded.network.encode_text(self.padded(ids, pad, full)[0])
-        filled, states = self._token_states(ids)
+        if not self._causal:
+            hf_tokenizer = getattr(self.loaded.tokenizer, "tokenizer", None)
+            pad = getattr(hf_tokenizer, "pad_token_id", None) or 0
+            length = None if hasattr(self._text_tower, "pooler") else self.loaded.max_tokens
+            return self.loaded.network.encode_text(self.padded(ids, pad, length)[0])
+        padded, states = self._token_states(ids)
         open_clip = _library(self.name)
-        kind = getattr(self._text, "pool_type", None) or self._text.text_pool_type
-        marker = getattr(self._text, "eos_id", getattr(self._text, "text_eos_id", None))
-        found = open_clip.transformer.text_global_pool(states, filled, kind, eos_token_id=marker)
-        return self._projected(found)
+        pool_type = getattr(self._text_tower, "pool_type", None) or self._text_tower.text_pool_type
+        end_marker = getattr(self._text_tower, "eos_id", getattr(self._text_tower, "text_eos_id", None))
+        pooled = open_clip.transformer.text_global_pool(states, padded, pool_type, eos_token_id=end_marker)
+        return self._project(pooled)
 
     def _token_states(self, ids: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """open_clip's own text tower, on no more positions than the longest text has: what follows the end marker is not seen."""
-        filled = self.padded(ids, 0)[0]
-        length, tower = filled.shape[1], self._text
-        kind = tower.transformer.get_cast_dtype()
-        states = tower.token_embedding(filled).to(kind) + tower.positional_embedding[:length].to(kind)
-        states = tower.transformer(states, attn_mask=tower.attn_mask[:length, :length])
-        return filled, tower.ln_final(states)
+        """The padded ids and the last states of open_clip's causal text tower.
 
-    def _projected(self, states: Any) -> Any:
-        projection = self._text.text_projection
+        It runs on no more positions than the longest text has, because nothing attends to what follows the end marker.
+        """
+        padded = self.padded(ids, 0)[0]
+        length, tower = padded.shape[1], self._text_tower
+        dtype = tower.transformer.get_cast_dtype()
+        states = tower.token_embedding(padded).to(dtype) + tower.positional_embedding[:length].to(dtype)
+        states = tower.transformer(states, attn_mask=tower.attn_mask[:length, :length])
+        return padded, tower.ln_final(states)
+
+    def _project(self, states: Any) -> Any:
+        projection = self._text_tower.text_projection
         if projection is None:
             return states
         return projection(states) if callable(projection) else states @ projection
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        tokens = [found.ids for found in self.tokenize(texts)]
-        if self._trimmed:
-            return self.token_vectors(tokens, lambda: self._projected(self._token_states(tokens)[1]))
-        if not hasattr(self._text, "pooler"):
-            raise CaplensError(f"{self.name}: this text tower of open_clip has no vectors of tokens.")
-        pad = self._text.config.pad_token_id
-        filled, mask = self.padded(tokens, pad)
-        transformer = self._text.transformer
+        tokens = [text_tokens.ids for text_tokens in self.tokenize(texts)]
+        tower = self._text_tower
+        if self._causal:
+            return self.token_vectors(tokens, lambda: self._project(self._token_states(tokens)[1]))
+        if not hasattr(tower, "pooler"):
+            raise CaplensError(f"{self.name}: this text tower of open_clip has no token vectors.")
+        padded, mask = self.padded(tokens, tower.config.pad_token_id)
         return self.token_vectors(
-            tokens, lambda: self._text.proj(transformer(input_ids=filled, attention_mask=mask).last_hidden_state)
+            tokens, lambda: tower.proj(tower.transformer(input_ids=padded, attention_mask=mask).last_hidden_state)
         )
 
 
 def load(name: ModelName, options: LoadOptions) -> OpenCLIP:
+    """The model of a name in the family `openclip`."""
     model = name.model
-    if model.startswith(_HUB) or Path(model).expanduser().is_dir():
-        folder = find_model(model.removeprefix(_HUB), OPEN_CLIP, name.options.get("revision"), offline=options.offline)
-        return OpenCLIP(name, f"{_FOLDER}{folder}", None, model_files(folder, OPEN_CLIP), options)
+    if model.startswith(_HUB_PREFIX) or Path(model).expanduser().is_dir():
+        folder = find_model(model.removeprefix(_HUB_PREFIX), OPEN_CLIP, name.options.get("revision"), offline=options.offline)
+        return OpenCLIP(name, f"{_FOLDER_PREFIX}{folder}", None, model_files(folder, OPEN_CLIP), options)
     architecture, slash, pretrained = model.partition("/")
     if not slash:
         raise InputError(
             f"{name.full!r}: name the architecture and its weights, as in openclip:ViT-B-32/laion2b_s34b_b79k, or a model on the"
             " hub, as in openclip:hf-hub:laion/CLIP-ViT-B-32-xlm-roberta-base-laion5B-s13B-b90k."
         )
-    return OpenCLIP(name, architecture, *_weights(name.full, architecture, pretrained, options), options)
+    return OpenCLIP(name, architecture, *_find_weights(name.full, architecture, pretrained, options), options)
 
 
-def _weights(name: str, architecture: str, pretrained: str, options: LoadOptions) -> tuple[str, list[Path]]:
-    """The tag or file of pretrained weights, and the file itself."""
+def _find_weights(name: str, architecture: str, pretrained: str, options: LoadOptions) -> tuple[str, list[Path]]:
+    """`pretrained` for `open_clip.create_model` (a tag or a file), and the files of the weights, downloaded if needed."""
     open_clip = _library(name)
     if architecture not in open_clip.list_models():
         raise InputError(f"{name}: open_clip has no architecture {architecture!r}.")
@@ -211,25 +216,25 @@ def _weights(name: str, architecture: str, pretrained: str, options: LoadOptions
     tags = open_clip.list_pretrained_tags_by_model(architecture)
     if pretrained not in tags:
         choice = ", ".join(tags) or "none"
-        raise InputError(f"{name}: {pretrained!r} is neither a file nor weights that open_clip knows for it ({choice}).")
-    about = open_clip.get_pretrained_cfg(architecture, pretrained)
-    elsewhere = f"Get the file elsewhere and name it in place of the tag: openclip:{architecture}/FILE"
-    if options.offline and not about.get("hf_hub"):
-        raise InputError(f"{name}: these weights are not on the hub, and nothing may be downloaded. {elsewhere}")
-    logger.info(f"{name}: looking for the weights in the cache" + ("" if options.offline else ", downloading them if need be"))
+        raise InputError(f"{name}: {pretrained!r} is neither a file nor weights that open_clip lists for it ({choice}).")
+    tag = open_clip.get_pretrained_cfg(architecture, pretrained)
+    advice = f"Get the file elsewhere and pass it instead of the tag: openclip:{architecture}/FILE"
+    if options.offline and not tag.get("hf_hub"):
+        raise InputError(f"{name}: these weights are not on the hub, and nothing may be downloaded. {advice}")
+    logger.info(f"{name}: looking for the weights in the cache" + ("" if options.offline else ", downloading them if needed"))
     try:
-        with _downloading(options):
-            return pretrained, [Path(open_clip.download_pretrained(about))]
+        with _hub_access(options):
+            return pretrained, [Path(open_clip.download_pretrained(tag))]
     except Exception as error:
-        # What a missing network raises depends on the versions of several libraries.
+        # The error that a missing network raises depends on the versions of several libraries.
         raise CaplensError(
-            f"{name}: its weights are not on this machine and cannot be downloaded ({reason(error)}). {elsewhere}"
+            f"{name}: its weights are not on this machine and cannot be downloaded ({reason(error)}). {advice}"
         ) from None
 
 
 @contextmanager
-def _downloading(options: LoadOptions) -> Iterator[None]:
-    """open_clip fetches files by itself; with `offline` the hub's client lets it have those that are cached, and no others."""
+def _hub_access(options: LoadOptions) -> Iterator[None]:
+    """While the block runs, open_clip may download files from the hub; with `offline`, it gets cached files only."""
     constants = require("huggingface_hub.constants", "A model from the hub", "openclip")
     before = constants.HF_HUB_OFFLINE
     constants.HF_HUB_OFFLINE = before or options.offline
@@ -244,12 +249,12 @@ def _library(name: str) -> Any:
 
 
 def _is_causal(text: Any) -> bool:
-    """Whether nothing behind a text's end marker can change its vector."""
-    kind = getattr(text, "pool_type", None) or getattr(text, "text_pool_type", None)
+    """Whether tokens after a text's end marker cannot change its vector."""
+    pool_type = getattr(text, "pool_type", None) or getattr(text, "text_pool_type", None)
     plain = getattr(text, "cls_emb", None) is None and not getattr(text, "use_pad_mask", False)
-    return kind in ("argmax", "eos") and plain and getattr(text, "attn_mask", None) is not None
+    return pool_type in ("argmax", "eos") and plain and getattr(text, "attn_mask", None) is not None
 
 
 def _dim(network: Any) -> int:
-    found = getattr(network.visual, "output_dim", None) or getattr(getattr(network, "text", None), "output_dim", None)
-    return int(found) if found else int(network.text_projection.shape[1])
+    dim = getattr(network.visual, "output_dim", None) or getattr(getattr(network, "text", None), "output_dim", None)
+    return int(dim) if dim else int(network.text_projection.shape[1])

@@ -1,4 +1,4 @@
-"""Models by name."""
+"""Loads models by name."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,13 +21,14 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "mclip": ("revision", "image"),
     "st": ("revision", "image"),
 }
-"""Family -> the options that its names may have; each family is the file of its name. (caplens-mini has no family.)"""
+"""Family -> the options that its names may have. Each family is the module of that name; caplens-mini has no family."""
 TRAINED = "caplens.json"
-"""In the folder of a model that caplens trained: which family's layout it has. (One like caplens-mini has none.)"""
-_TWO_MODELS = ("mclip", "st")
-_ANY = ("*",)
+"""The file that names the family of a trained model, in the model's folder. A model like caplens-mini has none."""
+_PAIRED_FAMILIES = ("mclip", "st")
+"""Families whose images are encoded by another model."""
+_ANY_OPTION = ("*",)
 PLUGINS = "caplens.backbones"
-"""The entry points of other packages: family -> function `load(name: ModelName, options: LoadOptions) -> Backbone`."""
+"""The entry points of plugins: family -> function `load(name: ModelName, options: LoadOptions) -> Backbone`."""
 
 
 def is_mini(name: str) -> bool:
@@ -39,20 +40,20 @@ def _is_folder(name: str) -> bool:
     return bool(name) and ":" not in name and folder_of(name) is not None
 
 
-def _parse(name: str) -> tuple[ModelName, str | None]:
-    """The name's parts, and the recipe that the model was tuned with, where that is not in its own settings."""
+def _parse_name(name: str) -> tuple[ModelName, str | None]:
+    """The parts of a name, and the recipe that the model was fine-tuned with if its folder has a `caplens.json`."""
     if is_mini(name):
         return ModelName("mini", name, {}, name), None
     if not _is_folder(name):
         return ModelName.parse(name, families()), None
-    place = Path(name).expanduser() / TRAINED
-    about = read_json(place)
-    family, image = str(about.get("family")), about.get("image")
+    path = Path(name).expanduser() / TRAINED
+    settings = read_json(path)
+    family, image = str(settings.get("family")), settings.get("image")
     if family not in FAMILIES:
-        raise InputError(f"{place}: its family {family!r} is not known; choose from: {', '.join(FAMILIES)}.")
-    inside = place.parent / str(image)
-    options = {} if image is None else {"image": str(inside) if inside.is_dir() else str(image)}
-    return ModelName(family, str(place.parent), options, name), recipe_of(about)
+        raise InputError(f"{path}: unknown family {family!r}; choose from: {', '.join(FAMILIES)}.")
+    subfolder = path.parent / str(image)
+    options = {} if image is None else {"image": str(subfolder) if subfolder.is_dir() else str(image)}
+    return ModelName(family, str(path.parent), options, name), recipe_of(settings)
 
 
 class LoadKeywords(TypedDict, total=False):
@@ -65,17 +66,22 @@ class LoadKeywords(TypedDict, total=False):
 
 
 def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unpack[LoadKeywords]) -> Backbone:
-    """The model called `name`. Its files are looked up now, its weights loaded when first used.
+    """Load a model by name. Its files are looked up now, its weights are loaded on first use.
 
     Parameters
     ----------
     name
-        `caplens-mini`, the folder of a model that `caplens train` wrote, or `FAMILY:NAME`, as in
+        `caplens-mini`, the folder of a model that `caplens train` saved, or `FAMILY:NAME`, as in
         `hf:openai/clip-vit-base-patch32`.
     options
         How it is loaded and run.
     **keywords
-        Single fields of `LoadOptions`: device, dtype, offline, trust_remote_code.
+        Single fields of `LoadOptions`, which override those of `options`: device, dtype, offline, trust_remote_code.
+
+    Returns
+    -------
+    Backbone
+        The model.
 
     Raises
     ------
@@ -88,11 +94,11 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
     (1, 256)
     """
     options = replace(options or LoadOptions(), **keywords)
-    parsed, tuned = _parse(name)
+    parsed, tuned = _parse_name(name)
     load = family_loader(parsed.family)
     backbone: Backbone
-    if parsed.family in _TWO_MODELS:
-        backbone = load(parsed, options, lambda other: load_backbone(other, options))
+    if parsed.family in _PAIRED_FAMILIES:
+        backbone = load(parsed, options, lambda image_model: load_backbone(image_model, options))
     else:
         backbone = load(parsed, options)
     backbone.spec = BackboneSpec(name, options)
@@ -104,7 +110,7 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
 
 
 def family_loader(family: str) -> Callable[..., Backbone]:
-    """The function that loads a model of a family: `load(name, options)`."""
+    """The function `load(name, options)` of a family."""
     if family in FAMILIES or family == "mini":
         loader: Callable[..., Backbone] = import_module(f"caplens.backbones.{family}").load
         return loader
@@ -113,5 +119,5 @@ def family_loader(family: str) -> Callable[..., Backbone]:
 
 
 def families() -> dict[str, tuple[str, ...]]:
-    """Every family that there is, with the options that its names may have; those of other packages may have any."""
-    return {**dict.fromkeys(find_plugins(PLUGINS), _ANY), **FAMILIES}
+    """All families, plugins included, with the options that their names may have; those of plugins may have any."""
+    return {**dict.fromkeys(find_plugins(PLUGINS), _ANY_OPTION), **FAMILIES}

@@ -1,4 +1,4 @@
-"""`st:` models of sentence-transformers that share a space with images: a text model and its image twin, or a CLIP for both."""
+"""`st:` models of sentence-transformers: a text model whose images another model encodes, or a CLIP for both."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -15,15 +15,15 @@ from caplens.backbones.torch_backbone import LoadedModel, PairedTextBackbone
 from caplens.errors import InputError, reason
 from caplens.libraries import require
 
-_TWINS = {"clip-vit-b-32-multilingual-v1": "st:sentence-transformers/clip-ViT-B-32"}
-"""The image model of each text model, by the end of its name."""
+_IMAGE_MODELS = {"clip-vit-b-32-multilingual-v1": "st:sentence-transformers/clip-ViT-B-32"}
+"""The end of the text model's name -> the image model."""
 
 
 class SentenceTransformer(PairedTextBackbone):
     def __init__(self, name: ModelName, folder: Path, image: Backbone, options: LoadOptions) -> None:
         self.folder = folder
-        made = fingerprint(model_files(folder, _layout(options)), "st", 1, options.dtype, image.fingerprint)
-        super().__init__(name.full, made, image, options)
+        digest = fingerprint(model_files(folder, _layout(options)), "st", 1, options.dtype, image.fingerprint)
+        super().__init__(name.full, digest, image, options)
 
     def load(self) -> LoadedModel:
         library(self.name, "st")
@@ -33,11 +33,12 @@ class SentenceTransformer(PairedTextBackbone):
                 str(self.folder), device="cpu", local_files_only=True, trust_remote_code=self.options.trust_remote_code
             )
         except Exception as error:
-            # Each of its modules loads in its own way.
+            # Each module type has its own loader and errors.
             raise InputError(f"{self.name}: sentence-transformers cannot load it ({reason(error)}).") from None
         network.float()
-        renamed = getattr(network, "get_embedding_dimension", None)
-        dim = int((renamed or network.get_sentence_embedding_dimension)())
+        # Newer versions have this name for get_sentence_embedding_dimension.
+        get_dimension = getattr(network, "get_embedding_dimension", None) or network.get_sentence_embedding_dimension
+        dim = int(get_dimension())
         self.check_dimensions(dim)
         return LoadedModel(network, network.tokenizer, dim, int(network.max_seq_length), None)
 
@@ -45,44 +46,44 @@ class SentenceTransformer(PairedTextBackbone):
         return read_texts(self.loaded.tokenizer, [text.strip() for text in texts], self.max_tokens)
 
     def _outputs(self, ids: Sequence[Sequence[int]]) -> Any:
-        filled, mask = self.padded(ids, self.loaded.tokenizer.pad_token_id)
-        return self.loaded.network({"input_ids": filled, "attention_mask": mask})
+        padded, mask = self.padded(ids, self.loaded.tokenizer.pad_token_id)
+        return self.loaded.network({"input_ids": padded, "attention_mask": mask})
 
     def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
         return self._outputs(ids)["sentence_embedding"]
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """Each token goes where a sentence of it alone would: through the layers behind the pooling."""
-        tokens = [found.ids for found in self.tokenize(texts)]
+        """Token states passed through the layers after the pooling, as the sentence's mean is."""
+        tokens = [text_tokens.ids for text_tokens in self.tokenize(texts)]
 
-        def states() -> Any:
-            found = self._outputs(tokens)["token_embeddings"]
+        def forward() -> Any:
+            states = self._outputs(tokens)["token_embeddings"]
             for module in list(self.loaded.network)[2:]:
-                found = module({"sentence_embedding": found})["sentence_embedding"]
-            return found
+                states = module({"sentence_embedding": states})["sentence_embedding"]
+            return states
 
-        return self.token_vectors(tokens, states)
+        return self.token_vectors(tokens, forward)
 
 
-def load(name: ModelName, options: LoadOptions, other: Callable[[str], Backbone]) -> Backbone:
-    """`other` loads the image twin by its name."""
+def load(name: ModelName, options: LoadOptions, load_image_model: Callable[[str], Backbone]) -> Backbone:
+    """The model of a name in the family `st`."""
     folder = find_model(name.model, _layout(options), name.options.get("revision"), offline=options.offline)
-    first = _modules(folder)[0]
+    first = _read_modules(folder)[0]
     if str(first.get("type", "")).rpartition(".")[2] == "CLIPModel":
         return HuggingFace(name, folder / str(first.get("path", "")), options)
-    return SentenceTransformer(name, folder, other(name.image_model(_TWINS)), options)
+    return SentenceTransformer(name, folder, load_image_model(name.image_model(_IMAGE_MODELS)), options)
 
 
 def _layout(options: LoadOptions) -> Layout:
     return ST._replace(code=options.trust_remote_code)
 
 
-def _modules(folder: Path) -> list[dict[str, Any]]:
-    place = folder / "modules.json"
+def _read_modules(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "modules.json"
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        modules = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError(f"{place}: the file is missing or no JSON, so this is no model of sentence-transformers.") from None
-    if not isinstance(found, list) or not found or not isinstance(found[0], dict):
-        raise InputError(f"{place}: a list of modules is expected. Get the model again.")
-    return found
+        raise InputError(f"{path}: the file is missing or not JSON, so this is not a sentence-transformers model.") from None
+    if not isinstance(modules, list) or not modules or not isinstance(modules[0], dict):
+        raise InputError(f"{path}: a list of modules is expected. Get the model again.")
+    return modules

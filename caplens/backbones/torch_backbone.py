@@ -1,4 +1,4 @@
-"""What the families that run on PyTorch share: the device, the number format, batches, and reading weights safely."""
+"""The base of the families that run on PyTorch: device, number format, batches, and safe reading of weights."""
 
 import warnings
 from abc import abstractmethod
@@ -15,46 +15,48 @@ from caplens.arrays import Vectors
 from caplens.backbones.base import Backbone, Tokens, normalized
 from caplens.backbones.load_options import DTYPES, LoadOptions
 from caplens.backbones.transform import ImageTransform, Pixels
-from caplens.errors import CaplensError, InputError
+from caplens.errors import CaplensError, InputError, option
 from caplens.libraries import require
 from caplens.progress import logger
 
-_WIDTHS = 8
+_WIDTH_STEP = 8
+"""On a GPU, batches of texts are padded to a multiple of this."""
 
 
 @dataclass
 class LoadedModel:
-    """A model in memory. `network` is a torch module, for those who train it."""
+    """A model in memory. `network` is a torch module, which training changes."""
 
     network: Any
     tokenizer: Any
     dim: int
     max_tokens: int
     transform: ImageTransform | None
-    """None where images go to another model."""
+    """None if another model encodes the images."""
 
 
 class TorchBackbone(Backbone):
-    """A model that runs on PyTorch. Families say how to load it, read texts and run both towers."""
+    """A model that runs on PyTorch. Families implement loading, tokenizing and both towers."""
 
     def __init__(self, name: str, fingerprint: str, options: LoadOptions) -> None:
         self.name, self.fingerprint, self.options = name, fingerprint, options
         self.dtype = options.dtype
 
     @abstractmethod
-    def load(self) -> LoadedModel: ...
+    def load(self) -> LoadedModel:
+        """The model with its weights, on the CPU in fp32."""
 
     @abstractmethod
     def image_features(self, pixels: Any, raw: Any) -> Any:
-        """The image tower on normalised pixels (n, 3, height, width); `raw` is the batch as it was stacked."""
+        """Run the image tower on normalized pixels (n, 3, height, width). `raw` is the batch that `stack` returned."""
 
     @abstractmethod
     def text_features(self, ids: Sequence[Sequence[int]]) -> Any:
-        """The text tower."""
+        """Run the text tower on token ids."""
 
     @abstractmethod
     def read(self, texts: Sequence[str]) -> list[Tokens]:
-        """Texts of one language as numbers."""
+        """The token ids of texts of one language."""
 
     @cached_property
     def torch(self) -> Any:
@@ -100,14 +102,14 @@ class TorchBackbone(Backbone):
         return self._run(self.forward_pixels, batch)
 
     def forward_pixels(self, batch: Any) -> Any:
-        """The image tower on stacked images; with gradients, where its weights want them."""
-        return self.image_features(self._normalised(batch), batch)
+        """Run the image tower on stacked images, with gradients if its weights require them."""
+        return self.image_features(self._normalize(batch), batch)
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
         return self._run(self.text_features, batch)
 
     def _run(self, forward: Callable[[Any], Any], batch: Any) -> Vectors:
-        """A forward pass without gradients; a batch that does not fit in the device's memory is halved."""
+        """Run a forward pass without gradients; a batch that does not fit in the device's memory is halved."""
         _ = self.loaded
         try:
             with self.torch.inference_mode():
@@ -115,30 +117,31 @@ class TorchBackbone(Backbone):
         except self.torch.OutOfMemoryError:
             if len(batch) == 1:
                 raise CaplensError(
-                    f"{self.name} does not fit in the memory of {self.device}. Try --dtype bf16, or --device cpu."
+                    f"{self.name} does not fit in the memory of {self.device}."
+                    f" Try {option('dtype', 'bf16')}, or {option('device', 'cpu')}."
                 ) from None
         self.torch.cuda.empty_cache()
         middle = len(batch) // 2
         return np.concatenate([self._run(forward, batch[:middle]), self._run(forward, batch[middle:])])
 
     def token_vectors(self, ids: Sequence[Sequence[int]], forward: Callable[[], Any]) -> list[Vectors]:
-        """The vectors of each text's tokens, without those of the padding behind them."""
+        """The vectors of each text's tokens, without those of the padding."""
         with self.torch.inference_mode():
             states = forward().float().cpu().numpy()
-        return [normalized(row[: len(numbers)]) for row, numbers in zip(states, ids, strict=True)]
+        return [normalized(text_states[: len(text_ids)]) for text_states, text_ids in zip(states, ids, strict=True)]
 
-    def _normalised(self, batch: Any) -> Any:
-        """Bytes (n, height, width, 3) as normalised numbers in the model's format."""
+    def _normalize(self, batch: Any) -> Any:
+        """Bytes (n, height, width, 3) as normalized numbers (n, 3, height, width) in the model's number format."""
         pixels = self._on_device(batch).permute(0, 3, 1, 2)
-        made = (pixels.float() - self._shift) / self._scale
-        return made.to(getattr(self.torch, DTYPES[self.dtype]))
+        normal = (pixels.float() - self._shift) / self._scale
+        return normal.to(getattr(self.torch, DTYPES[self.dtype]))
 
     def _on_device(self, array: Any) -> Any:
         tensor = array if isinstance(array, self.torch.Tensor) else self.torch.from_numpy(np.ascontiguousarray(array))
         return tensor.to(self.device, non_blocking=True)
 
     def stack(self, images: Sequence[Pixels]) -> Any:
-        """One block of bytes; pinned, so that a GPU can fetch it while it computes."""
+        """The images as one array of bytes; pinned, so that a GPU can copy it while it computes."""
         if self.device == "cpu":
             return np.stack(images)
         block = self.torch.empty(
@@ -148,33 +151,34 @@ class TorchBackbone(Backbone):
         return block
 
     def padded(self, ids: Sequence[Sequence[int]], pad: int, length: int | None = None, side: str = "right") -> tuple[Any, Any]:
-        """Token numbers in a rectangle, and which of them are no padding.
+        """The token ids padded to a rectangle, and the mask that is 1 where they are not padding.
 
-        A GPU gets few different widths, because it plans its work anew for each.
+        On a GPU there are few different widths, because it plans its work again for each new one.
         """
         width = length or max(map(len, ids))
         if length is None and self.device != "cpu":
-            width = min(-(-width // _WIDTHS) * _WIDTHS, self.max_tokens)
-        filled = np.full((len(ids), width), pad, dtype=np.int64)
+            width = min(-(-width // _WIDTH_STEP) * _WIDTH_STEP, self.max_tokens)
+        padded = np.full((len(ids), width), pad, dtype=np.int64)
         mask = np.zeros((len(ids), width), dtype=np.int64)
-        for row, numbers in enumerate(ids):
-            place = slice(len(numbers)) if side == "right" else slice(width - len(numbers), width)
-            filled[row, place], mask[row, place] = numbers, 1
-        return self._on_device(filled), self._on_device(mask)
+        for row, text_ids in enumerate(ids):
+            columns = slice(len(text_ids)) if side == "right" else slice(width - len(text_ids), width)
+            padded[row, columns], mask[row, columns] = text_ids, 1
+        return self._on_device(padded), self._on_device(mask)
 
 
 class PairedTextBackbone(TorchBackbone):
-    """A text tower that was taught to speak to the image tower of another model."""
+    """A text tower that was distilled into the space of another model, which encodes the images."""
 
     def __init__(self, name: str, fingerprint: str, image: Backbone, options: LoadOptions) -> None:
         super().__init__(name, fingerprint, options)
         self.image = image
 
     def check_dimensions(self, dim: int) -> None:
+        """Raise an error unless vectors of texts and images have the same dimensions."""
         if self.image.dim != dim:
             raise InputError(
                 f"{self.name}: the text tower has {dim} dimensions and the image tower {self.image.name} has {self.image.dim}."
-                " Name the tower that it was taught by with ,image=MODEL."
+                " Add the image model that it was trained with to the name: ,image=MODEL."
             )
 
     @property
@@ -198,24 +202,23 @@ class PairedTextBackbone(TorchBackbone):
         raise NotImplementedError
 
 
-def choose_device(wanted: str, torch: Any) -> str:
-    """`auto` is the first GPU if there is one."""
-    if wanted == "auto":
+def choose_device(device: str, torch: Any) -> str:
+    """Resolve `auto` to the first GPU or the CPU, and check that any other device can be used."""
+    if device == "auto":
         if torch.cuda.is_available():
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
-    kind = wanted.partition(":")[0]
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InputError("PyTorch finds no CUDA GPU on this machine. Use --device cpu.")
+    if device.partition(":")[0] == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"PyTorch finds no CUDA GPU on this machine. Use {option('device', 'cpu')}.")
     try:
-        torch.empty(1, device=wanted)
+        torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"the device {wanted!r} cannot be used ({str(error).splitlines()[0]}).") from None
-    return wanted
+        raise InputError(f"the device {device!r} cannot be used ({str(error).splitlines()[0]}).") from None
+    return device
 
 
 def read_weights(path: Path) -> dict[str, Any]:
-    """Tensors by name. Safetensors, or PyTorch's format with everything but tensors refused."""
+    """The tensors of a file by name. Reads safetensors, and PyTorch's format without running code."""
     torch = require("torch", "Reading weights", "torch")
     try:
         if path.suffix == ".safetensors":
@@ -223,15 +226,15 @@ def read_weights(path: Path) -> dict[str, Any]:
             return tensors
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file of weights.") from None
+        raise InputError(f"{path}: there is no such weights file.") from None
     except Exception as error:
         # Depending on the damage, PyTorch raises RuntimeError, EOFError, KeyError, UnpicklingError and others.
         kind = type(error).__name__
         raise InputError(f"{path}: these weights are damaged, or hold more than weights ({kind}). Get the file again.") from None
-    if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
-        found = found["state_dict"]
-    if not isinstance(found, Mapping) or not any(isinstance(value, torch.Tensor) for value in found.values()):
+    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
+        content = content["state_dict"]
+    if not isinstance(content, Mapping) or not any(isinstance(value, torch.Tensor) for value in content.values()):
         raise InputError(f"{path}: there are no weights in this file.")
-    return {str(key).removeprefix("module."): value for key, value in found.items() if isinstance(value, torch.Tensor)}
+    return {str(key).removeprefix("module."): value for key, value in content.items() if isinstance(value, torch.Tensor)}

@@ -1,7 +1,7 @@
-"""How an image becomes pixels for a model: resized and cropped exactly as the model's own library does it.
+"""Image preprocessing: resizing and cropping exactly as the model's own library does it.
 
-The result stays in bytes. Scaling to 0…1 and normalising happen on the model's device, which is faster and moves a quarter of
-the data.
+The result stays in bytes. Scaling to 0…1 and normalization happen on the model's device, which is faster and transfers a quarter
+of the data.
 """
 
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ Pixels = NDArray[np.uint8]
 OPENAI_MEAN = (0.48145466, 0.4578275, 0.40821073)
 OPENAI_STD = (0.26862954, 0.26130258, 0.27577711)
 
-_LONGEST = 200
-"""How many times its width an image may be high; resizing its shorter side would take gigabytes."""
+_MAX_ASPECT_RATIO = 200
+"""A narrower image would take gigabytes once its shorter side is resized."""
 _RESAMPLING = {"nearest": 0, "bilinear": 2, "bicubic": 3, "lanczos": 1}
 
 
 @dataclass(frozen=True)
 class ImageTransform:
-    """`fit` says how the image gets to `size` (height, width):
+    """The preprocessing of a model. `fit` is the way in which an image is brought to `size` (height, width):
 
-    - `crop`: the shorter side is resized to `resize`, and the middle of the longer one kept;
-    - `squash`: both sides are resized, whatever the shape;
-    - `pad`: the longer side is resized, and the rest filled with `fill`;
-    - `patches`: the shape is kept, with at most `most_patches` patches of `patch` pixels (SigLIP 2 NaFlex).
+    - `crop`: the shorter side is resized to `resize`, then the centre is cropped;
+    - `squash`: both sides are resized, without regard to the aspect ratio;
+    - `pad`: the longer side is resized, and the rest is filled with `fill`;
+    - `patches`: the aspect ratio is kept, with at most `most_patches` patches of `patch` pixels (SigLIP 2 NaFlex).
     """
 
     size: tuple[int, int]
@@ -44,87 +44,90 @@ class ImageTransform:
     std: tuple[float, ...] = OPENAI_STD
     fill: int = 0
     round_half: bool = False
-    """Where the middle lies when the rest is odd: torchvision rounds, transformers cuts off."""
+    """Whether an odd margin of the crop is rounded, as in torchvision, or rounded down, as in transformers."""
     patch: int = 16
     most_patches: int = 256
 
     def __call__(self, image: Image.Image) -> Pixels:
         match self.fit:
             case "crop":
-                made = self._crop(image)
+                resized = self._crop(image)
             case "squash":
-                made = self._resized(image, self.size)
+                resized = self._resize(image, self.size)
             case "pad":
-                made = self._pad(image)
+                resized = self._pad(image)
             case "patches":
-                made = self._resized(image, patched_size(image.height, image.width, self.patch, self.most_patches))
-        return np.asarray(made)
+                resized = self._resize(image, patched_size(image.height, image.width, self.patch, self.most_patches))
+        return np.asarray(resized)
 
     @property
     def most_bytes(self) -> int:
-        """The size of the largest result."""
+        """The most bytes that the pixels of an image take."""
         pixels = self.most_patches * self.patch**2 if self.fit == "patches" else self.size[0] * self.size[1]
         return 3 * pixels
 
-    def _resized(self, image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    def _resize(self, image: Image.Image, size: tuple[int, int]) -> Image.Image:
         height, width = size
         return image if image.size == (width, height) else image.resize((width, height), self.resample)
 
     def _crop(self, image: Image.Image) -> Image.Image:
         width, height = image.size
         short, long = min(width, height), max(width, height)
-        if long > _LONGEST * short:
+        if long > _MAX_ASPECT_RATIO * short:
             raise ValueError(f"it is {width} x {height} pixels, which is too narrow")
         stretched = int(self.resize * long / short)
-        made = self._resized(image, (self.resize, stretched) if width > height else (stretched, self.resize))
-        top, left = ((side - kept) / 2 for side, kept in zip((made.height, made.width), self.size, strict=True))
+        resized = self._resize(image, (self.resize, stretched) if width > height else (stretched, self.resize))
+        top, left = ((side - crop) / 2 for side, crop in zip((resized.height, resized.width), self.size, strict=True))
         top, left = (round(top), round(left)) if self.round_half else (int(top // 1), int(left // 1))
-        return made.crop((left, top, left + self.size[1], top + self.size[0]))
+        return resized.crop((left, top, left + self.size[1], top + self.size[0]))
 
     def _pad(self, image: Image.Image) -> Image.Image:
         height, width = self.size
         ratio = max(image.height / height, image.width / width)
-        made = self._resized(image, (max(1, round(image.height / ratio)), max(1, round(image.width / ratio))))
+        resized = self._resize(image, (max(1, round(image.height / ratio)), max(1, round(image.width / ratio))))
         canvas = Image.new("RGB", (width, height), (self.fill,) * 3)
-        canvas.paste(made, ((width - made.width) // 2, (height - made.height) // 2))
+        canvas.paste(resized, ((width - resized.width) // 2, (height - resized.height) // 2))
         return canvas
 
     @classmethod
-    def from_transformers(cls, config: dict[str, Any], place: str) -> "ImageTransform":
-        """From `preprocessor_config.json`."""
+    def from_transformers(cls, config: dict[str, Any], path: str) -> "ImageTransform":
+        """The transform of a `preprocessor_config.json`. `path` is where it was read, for messages."""
         kind = str(config.get("image_processor_type", config.get("feature_extractor_type", "")))
-        siglip = kind.startswith("Siglip")
-        half = (0.5, 0.5, 0.5)
-        common: dict[str, Any] = {
-            "resample": config.get("resample", Resampling.BICUBIC),
-            "mean": tuple(config.get("image_mean") or (half if siglip else OPENAI_MEAN)),
-            "std": tuple(config.get("image_std") or (half if siglip else OPENAI_STD)),
-        }
+        mean, std = _channel_statistics(config, kind)
         if kind.startswith("Siglip2"):
-            common["resample"] = config.get("resample", Resampling.BILINEAR)
-            patch, most = config.get("patch_size", 16), config.get("max_num_patches", 256)
-            side = int(most**0.5) * patch
-            return cls((side, side), "patches", patch=patch, most_patches=most, **common)
-        if len(common["mean"]) != 3 or len(common["std"]) != 3 or 0 in common["std"]:
-            raise InputError(f"{place}: the mean and deviation of colours are not understood. Get the model again.")
+            return cls._from_naflex(config, mean, std)
+        if len(mean) != 3 or len(std) != 3 or 0 in std:
+            raise InputError(f"{path}: the mean and standard deviation of colours cannot be used. Get the model again.")
         size = config.get("size", 224)
-        crop = config.get("crop_size", size)
+        resample = config.get("resample", Resampling.BICUBIC)
         try:
-            if isinstance(size, dict) and "height" in size:
-                made = cls((size["height"], size["width"]), "squash", **common)
-            else:
-                short: int = size["shortest_edge"] if isinstance(size, dict) else size
-                tall, wide = (crop.get(side, short) if isinstance(crop, dict) else crop for side in ("height", "width"))
-                made = cls((tall, wide), "crop", resize=short, **common)
-            if min(made.size) < 1 or (made.fit == "crop" and made.resize < 1):
-                raise ValueError
+            return cls._from_size(size, config.get("crop_size", size), resample=resample, mean=mean, std=std)
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{place}: the size {size!r} of images is not understood. Get the model again.") from None
-        return made
+            raise InputError(f"{path}: the image size {size!r} cannot be used. Get the model again.") from None
+
+    @classmethod
+    def _from_naflex(cls, config: dict[str, Any], mean: tuple[float, ...], std: tuple[float, ...]) -> "ImageTransform":
+        patch, max_patches = config.get("patch_size", 16), config.get("max_num_patches", 256)
+        side = int(max_patches**0.5) * patch
+        resample = config.get("resample", Resampling.BILINEAR)
+        return cls((side, side), "patches", resample=resample, mean=mean, std=std, patch=patch, most_patches=max_patches)
+
+    @classmethod
+    def _from_size(cls, size: Any, crop: Any, **fields: Any) -> "ImageTransform":
+        """Squash to a height and width, or crop after resizing the shorter side; sizes are numbers or dicts of transformers."""
+        if isinstance(size, dict) and "height" in size:
+            transform = cls((size["height"], size["width"]), "squash", **fields)
+        else:
+            short: int = size["shortest_edge"] if isinstance(size, dict) else size
+            height, width = (crop.get(side, short) if isinstance(crop, dict) else crop for side in ("height", "width"))
+            transform = cls((height, width), "crop", resize=short, **fields)
+        if min(transform.size) < 1 or (transform.fit == "crop" and transform.resize < 1):
+            raise ValueError(size)
+        return transform
 
     @classmethod
     def from_open_clip(cls, config: dict[str, Any]) -> "ImageTransform":
-        """From the preprocessing that open_clip keeps with a model."""
+        """The transform of open_clip's preprocessing settings (`preprocess_cfg`)."""
         size = config["size"]
         size = (size, size) if isinstance(size, int) else (size[0], size[1])
         fit: dict[str, Literal["crop", "squash", "pad"]] = {"shortest": "crop", "squash": "squash", "longest": "pad"}
@@ -140,8 +143,15 @@ class ImageTransform:
         )
 
 
-def patched_size(height: int, width: int, patch: int, most: int) -> tuple[int, int]:
-    """The largest size of about this shape that `most` patches cover, as SigLIP 2 finds it (by bisection of the scale)."""
+def _channel_statistics(config: dict[str, Any], kind: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each colour channel; without any in `config`, the defaults of its image processor."""
+    half = (0.5, 0.5, 0.5)
+    default_mean, default_std = (half, half) if kind.startswith("Siglip") else (OPENAI_MEAN, OPENAI_STD)
+    return tuple(config.get("image_mean") or default_mean), tuple(config.get("image_std") or default_std)
+
+
+def patched_size(height: int, width: int, patch: int, max_patches: int) -> tuple[int, int]:
+    """The largest size of about this aspect ratio that `max_patches` patches cover, by bisection of the scale as in SigLIP 2."""
 
     def scaled(scale: float) -> tuple[int, int]:
         return max(patch, ceil(height * scale / patch) * patch), max(patch, ceil(width * scale / patch) * patch)
@@ -150,7 +160,7 @@ def patched_size(height: int, width: int, patch: int, most: int) -> tuple[int, i
     while high - low >= 1e-5:
         middle = (low + high) / 2
         tall, wide = scaled(middle)
-        if (tall // patch) * (wide // patch) <= most:
+        if (tall // patch) * (wide // patch) <= max_patches:
             low = middle
         else:
             high = middle

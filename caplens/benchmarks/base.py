@@ -1,5 +1,4 @@
-"""What a benchmark is: human judgements read from a data set's own files under a named protocol, and how scores are compared
-with them."""
+"""The interface of a benchmark: it reads human judgements from a data set's original files and compares scores with them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -14,21 +13,42 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError, option
 
 _COLLECTIONS = ("", "benchmarks")
-"""Where a folder of several data sets keeps each of them."""
+"""Subfolders of a collection of data sets that may hold the folder of each of them."""
 
 
 @dataclass(frozen=True)
 class BenchmarkData:
-    """The captions of a benchmark; those that share a group are about the same image."""
+    """The captions of a benchmark.
+
+    Attributes
+    ----------
+    samples
+        The captions; samples with the same `group` are about the same image.
+    warnings
+        How the files differ from the published data set.
+    incomplete
+        Measures for which part of the data set is missing, so that they cannot be compared with published values.
+    """
 
     samples: list[Sample]
     warnings: list[str] = field(default_factory=list, kw_only=True)
     incomplete: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """Measures that lack a part of the data set, so that published values are about something else."""
 
 
 class Published(NamedTuple):
-    """What a paper reports: measure -> metric -> value, for one protocol and language."""
+    """Values that a paper reports, for one protocol and language.
+
+    Attributes
+    ----------
+    source
+        The paper and its table.
+    protocol
+        The protocol of the benchmark that the values belong to.
+    values
+        Measure -> metric -> value.
+    lang
+        The language of the captions.
+    """
 
     source: str
     protocol: str
@@ -37,15 +57,15 @@ class Published(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """One measure of one metric, between -1 and 1."""
+    """A measure (coefficient or accuracy) of one metric, from -1 to 1."""
 
     value: float
     drawn: Floats
-    """The same on each resample of images."""
+    """The value on each resample of images."""
     points: int
-    """Data points that it is about."""
+    """The number of data points."""
     ties: float | None = None
-    """The share of comparisons that the metric called even."""
+    """The share of comparisons in which the metric scores both sides the same."""
 
 
 L = TypeVar("L", bound=BenchmarkData)
@@ -54,46 +74,92 @@ L = TypeVar("L", bound=BenchmarkData)
 class Benchmark(ABC, Generic[L]):
     """A data set with human judgements.
 
-    A new one says how its files are read; `RatingBenchmark` and `PreferenceBenchmark` do the rest.
+    Derive from `RatingBenchmark` or `PreferenceBenchmark`, set the class attributes and implement `load`.
+
+    Attributes
+    ----------
+    name, summary
+        The name on the command line, and one line of description.
+    protocols
+        Name -> description; the first is the one that papers use.
+    published
+        What papers report.
+    folder
+        The usual name of the data set's folder.
+    marker
+        The start of the name of a file that identifies the data set.
+    image_folders
+        Where the data set keeps its images; the first that exists is used.
+    in_english
+        Whether there are captions in English.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     protocols: ClassVar[dict[str, str]]
-    """Name -> what it does; the first is the one papers use."""
     published: ClassVar[tuple[Published, ...]] = ()
     folder: ClassVar[str]
-    """The usual name of the data set's folder."""
     marker: ClassVar[str]
-    """The beginning of the name of the file by which the data set is known."""
     image_folders: ClassVar[tuple[str, ...]] = ("images",)
-    """Where the data set keeps its images."""
+    in_english: ClassVar[bool] = True
 
     @abstractmethod
     def load(self, data: Path, protocol: str, lang: str = "en") -> L:
-        """What was judged, with captions and references in `lang` where the data set has them."""
+        """Read the data set.
+
+        Parameters
+        ----------
+        data
+            The folder of the data set.
+        protocol
+            One of `protocols`.
+        lang
+            The language of captions and references.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or not as expected.
+        """
 
     @abstractmethod
     def judge(self, loaded: L, values: Floats, scored: Flags, resamples: int, seed: int) -> dict[str, Measured]:
-        """How well scores agree with people, by each measure; rows that are not `scored` have no value."""
+        """Measure how well scores agree with people.
 
-    in_english: ClassVar[bool] = True
+        Parameters
+        ----------
+        loaded
+            What `load` returned.
+        values
+            The score of each sample.
+        scored
+            Which samples have a score; the values of others are ignored.
+        resamples, seed
+            How often images are resampled, and the seed of the random generator.
+
+        Returns
+        -------
+        dict of str to Measured
+            Measure -> value.
+        """
 
     def languages(self, data: Path) -> list[str]:
-        """The languages that there are captions in."""
+        """The languages that have captions in the folder `data`."""
         return ["en"]
 
     def is_in(self, folder: Path) -> bool:
+        """Whether `folder` holds the data set."""
         return any(True for _ in folder.glob(f"{self.marker}*"))
 
     def home(self, data: Path) -> Path:
-        """The data set's folder: `data` itself, or the one inside a folder of several data sets."""
+        """The data set's folder: `data` itself, or the one inside it if `data` is a collection of data sets."""
         if not data.is_dir():
             raise InputError(f"{data}: there is no such folder; pass the folder of the data set with {option('data')}.")
         candidates = [data, *(data / collection / self.folder for collection in _COLLECTIONS)]
         return next((folder for folder in candidates if self.is_in(folder)), data)
 
     def image_folder(self, data: Path) -> Path:
+        """The data set's folder of images."""
         folder = next((data / name for name in self.image_folders if (data / name).is_dir()), None)
         if folder is None:
             names = " or ".join(self.image_folders)
@@ -101,11 +167,11 @@ class Benchmark(ABC, Generic[L]):
         return folder
 
     def located(self, samples: Iterable[Sample], images: str | PathLike[str]) -> list[Sample]:
-        """The samples with their images' files."""
+        """The samples with the paths of their images in the folder `images`."""
         return list(with_images(samples, images))
 
     def published_for(self, protocol: str, lang: str) -> tuple[str, dict[str, dict[str, float]]]:
-        """Where published values come from, and measure -> metric -> value; of two papers the first named counts."""
+        """The sources of published values, and measure -> metric -> value. If papers differ, the first one counts."""
         papers = [paper for paper in self.published if (paper.protocol, paper.lang) == (protocol, lang)]
         values: dict[str, dict[str, float]] = {}
         for paper in reversed(papers):
@@ -120,9 +186,10 @@ class Benchmark(ABC, Generic[L]):
             raise InputError(f"{self.name} has no captions in {lang!r} here; there are: {', '.join(languages)}.")
 
     def image_key(self, name: str) -> str:
-        """What an image is known by, whatever its folder and suffix."""
+        """What identifies an image in any copy: its file name without suffix."""
         return Path(name).stem
 
 
 def count_warning(count: int, published: int, what: str) -> list[str]:
+    """A warning if `count` is not that of the published data set, else none."""
     return [] if count == published else [f"{count:,} {what} where the published data set has {published:,}."]

@@ -57,9 +57,9 @@ def evaluate_metrics(
 ) -> AgreementResult:
     """Score the benchmark's captions and compare the scores with people, with intervals by bootstrap over images.
 
-    `images` is the folder of the images, where it is not one of those that the data set itself brings. Captions about images that are
-    missing are left out where a metric needs images. With `skip`, metrics that cannot score any caption here are left out with a
-    warning; without, that is an error.
+    `images` is the folder of the images, where it is not one of those that the data set itself brings. Captions about images
+    that are missing are left out where a metric needs images. With `skip`, metrics that cannot score any caption here are left
+    out with a warning; without, that is an error.
     """
     protocol = protocol or next(iter(benchmark.protocols))
     if protocol not in benchmark.protocols:
@@ -200,7 +200,10 @@ def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | 
 def _usable(
     benchmark: Benchmark[Any], metrics: Sequence[Metric], lacking: Mapping[str, str], skip: bool
 ) -> tuple[list[Metric], list[str]]:
-    """The metrics that find what they need here, and a warning for the others. `lacking` is what is missing, and how that is said."""
+    """The metrics that find what they need here, and a warning for the others.
+
+    `lacking` is what is missing, and how that is said.
+    """
     left_out: dict[str, list[str]] = {}
     for metric in metrics:
         for need in sorted(metric.needs & lacking.keys()):

@@ -1,4 +1,4 @@
-"""Which images of a benchmark were trained on: by file name, and by what the files hold."""
+"""Finding images of a benchmark among training images, by file name and by content."""
 
 from collections.abc import Iterable, Iterator
 from os import PathLike
@@ -14,7 +14,7 @@ from caplens.errors import InputError
 from caplens.progress import track
 from caplens.results.leakage import LeakageResult
 
-_IMAGES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+_IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 
 
 def find_leaks(
@@ -24,10 +24,28 @@ def find_leaks(
     images: str | PathLike[str] | None = None,
     lang: str | None = None,
 ) -> LeakageResult:
-    """`training` is a folder of images, or a file with one name or path per line.
+    """Find the images of a benchmark that are among training images.
 
-    Names are compared without folder and suffix, because copies are often re-encoded, and as the benchmark knows its images.
-    Contents are compared where there are files: in a folder, or at the paths that the list names.
+    Names are compared by `Benchmark.image_key`, without folder and suffix, because copies are often re-encoded. Contents are
+    compared if the training images are files: those of the folder, or the paths in the list that exist.
+
+    Parameters
+    ----------
+    benchmark
+        The benchmark.
+    data
+        The folder of its data set.
+    training
+        A folder of images, or a file with one name or path per line.
+    images
+        The folder of the benchmark's images; by default that of the data set.
+    lang
+        The language of the captions, for benchmarks whose images differ between languages.
+
+    Raises
+    ------
+    InputError
+        If the benchmark is not about images, or `training` has none.
     """
     home = benchmark.home(Path(data))
     lang = lang or ("en" if benchmark.in_english else next(iter(benchmark.languages(home)), "en"))
@@ -35,28 +53,29 @@ def find_leaks(
     names = sorted({str(sample.image) for sample in samples if sample.image is not None})
     if not names:
         raise InputError(f"{benchmark.name} is not about images.")
-    trained = list(_trained(Path(training)))
-    keys = {benchmark.image_key(path.name) for path in trained}
-    hashes = set(_hashes(path for path in trained if path.is_file()))
+    training_images = list(_training_images(Path(training)))
+    keys = {benchmark.image_key(path.name) for path in training_images}
+    training_hashes = set(_content_hashes(path for path in training_images if path.is_file()))
     same_content, compared = [], 0
-    if hashes:
+    if training_hashes:
         folder = images or benchmark.image_folder(home)
         located = benchmark.located((Sample(name, image=name) for name in names), folder)
         for name, sample in zip(names, located, strict=True):
-            for found in _hashes([Path(str(sample.image))]):
+            for content_hash in _content_hashes([Path(str(sample.image))]):
                 compared += 1
-                if found in hashes:
+                if content_hash in training_hashes:
                     same_content.append(name)
     same_name = [name for name in names if benchmark.image_key(Path(name).name) in keys]
-    return LeakageResult(benchmark.name, len(names), len(trained), same_name, same_content, compared)
+    return LeakageResult(benchmark.name, len(names), len(training_images), same_name, same_content, compared)
 
 
-def _trained(training: Path) -> Iterator[Path]:
+def _training_images(training: Path) -> Iterator[Path]:
+    """The images in a folder, or the paths in a list, which need not exist."""
     if training.is_dir():
-        found = [path for path in sorted(training.rglob("*")) if path.suffix.lower() in _IMAGES]
-        if not found:
+        paths = [path for path in sorted(training.rglob("*")) if path.suffix.lower() in _IMAGE_SUFFIXES]
+        if not paths:
             raise InputError(f"{training}: there are no images in this folder.")
-        yield from found
+        yield from paths
         return
     with Source(training) as source:
         lines = [(number, line.strip()) for number, line in source.lines() if line.strip()]
@@ -69,7 +88,8 @@ def _trained(training: Path) -> Iterator[Path]:
         yield path if path.is_absolute() else training.parent / path
 
 
-def _hashes(paths: Iterable[Path]) -> Iterator[bytes]:
+def _content_hashes(paths: Iterable[Path]) -> Iterator[bytes]:
+    """The hash of each image's content; images that cannot be read are skipped."""
     for path in track(list(paths), "reading images"):
         try:
             yield image_key(read(path))

@@ -1,7 +1,7 @@
 """Agreement with one's own raters: captions with ratings of any file, through the same machinery as benchmarks.
 
-Beside correlations, a file with several raters, several captions per image or several systems allows more: how far the raters agree
-with each other, which bounds how far any metric can agree with them; pairwise accuracy; and correlations of systems.
+Beside correlations, a file with several raters, several captions per image or several systems allows more: how far the raters
+agree with each other, which bounds how far any metric can agree with them; pairwise accuracy; and correlations of systems.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ import typer
 
 from caplens import api
 from caplens.cli.command import command
-from caplens.cli.options import Lang, MetricOptions, ModelOptions, OutputOptions, References, Seed, listed
+from caplens.cli.options import Lang, MetricOptions, ModelOptions, OutputOptions, ReferencesOption, Seed, listed
 from caplens.cli.output import write_result
 
 EXAMPLES = """
@@ -23,7 +23,7 @@ def agreement(
     models: ModelOptions,
     output: OutputOptions,
     captions: Annotated[Path, typer.Argument(help="Captions with 'ratings': numbers, or records with value, rater, criterion.")],
-    references: References = None,
+    references: ReferencesOption = None,
     lang: Lang = None,
     protocol: Annotated[
         str, typer.Option(help="How several ratings of a caption are aggregated: mean, median, or expanded.")

@@ -8,7 +8,18 @@ import typer
 
 from caplens import api
 from caplens.cli.command import command
-from caplens.cli.options import Correction, Lang, MetricOptions, ModelOptions, OutputOptions, References, Resamples, Seed, listed
+from caplens.cli.options import (
+    Correction,
+    DfOption,
+    Lang,
+    MetricOptions,
+    ModelOptions,
+    OutputOptions,
+    ReferencesOption,
+    Resamples,
+    Seed,
+    listed,
+)
 from caplens.cli.output import write_result
 from caplens.data import samples_by_system
 from caplens.errors import InputError
@@ -26,11 +37,9 @@ def compare(
     systems: Annotated[
         list[Path], typer.Argument(help="A file of captions for each system, or one whose rows name their 'system'.")
     ],
-    references: References = None,
+    references: ReferencesOption = None,
     lang: Lang = None,
-    df: Annotated[
-        Path | None, typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'count-df'.")
-    ] = None,
+    df: DfOption = None,
     resamples: Resamples = 1000,
     seed: Seed = 0,
     correction: Correction = "holm",

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from caplens.cli.command import command
-from caplens.cli.options import References
+from caplens.cli.options import ReferencesOption
 from caplens.cli.output import info
 from caplens.data import SampleFile, read_references, write_samples
 from caplens.data.files import ensure_apart, ensure_writable
@@ -23,7 +23,7 @@ def convert(
     source: Annotated[Path, typer.Argument(help="Any file of captions; the format is detected from content.")],
     target: Annotated[Path, typer.Argument(help="The file to write.")],
     to: Annotated[str | None, typer.Option(help=f"{', '.join(FORMATS)}. \\[default: by the target's suffix]")] = None,
-    references: References = None,
+    references: ReferencesOption = None,
     references_output: Annotated[Path | None, typer.Option(help="Where coco and dictionary put the references.")] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="Leave out what the format cannot hold.")] = False,
 ) -> dict[str, Any]:

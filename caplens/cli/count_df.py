@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from caplens.cli.command import command
-from caplens.cli.options import Lang, Tokenizer
+from caplens.cli.options import Lang, TokenizerOption
 from caplens.cli.output import info
 from caplens.data.files import ensure_apart, ensure_writable
 from caplens.metrics.document_frequency import DocumentFrequency
@@ -21,7 +21,7 @@ def count_df(
     references: Annotated[Path, typer.Argument(help="A file of references, in any format.")],
     target: Annotated[Path, typer.Argument(help="The file to write.")],
     lang: Lang = None,
-    tokenizer: Tokenizer = None,
+    tokenizer: TokenizerOption = None,
 ) -> dict[str, Any]:
     """Count the sets of references that each n-gram occurs in, for CIDEr on few captions."""
     ensure_writable(target)

@@ -25,9 +25,12 @@ _ABOUT_MINI = (
     " ('caplens list models')."
 )
 
-References = Annotated[Path | None, typer.Option("--references", "-r", help="A file with the references, joined by id.")]
+ReferencesOption = Annotated[Path | None, typer.Option("--references", "-r", help="A file with the references, joined by id.")]
 Lang = Annotated[str | None, typer.Option(help="The language of captions that name none (BCP-47: en, zh, sw, …).")]
-Tokenizer = Annotated[str | None, typer.Option(help="The tokenizer for all captions. \\[default: by language]")]
+TokenizerOption = Annotated[str | None, typer.Option(help="The tokenizer for all captions. \\[default: by language]")]
+DfOption = Annotated[
+    Path | None, typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'count-df'.")
+]
 Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
 Perturbations = Annotated[
@@ -87,7 +90,7 @@ class MetricOptions:
             "--metric", "-m", help="A metric, or package.module:Class; may be given several times, or as a list with commas."
         ),
     ] = None
-    tokenizer: Tokenizer = None
+    tokenizer: TokenizerOption = None
 
 
 @option_group
@@ -112,7 +115,7 @@ class ModelOptions:
     weight: Annotated[float | None, _model_option(help="CLIPScore's w. \\[default: the metric's or the model's]")] = None
     overlong: Annotated[
         Overlong | None,
-        _model_option(help="Texts longer than the model takes: truncate them, or average their sentences (split)."),
+        _model_option(help="Texts longer than the model takes: truncate, or split into sentences and average."),
     ] = None
     device: Annotated[str | None, _model_option(help="auto, cpu, cuda, cuda:1, mps.")] = None
     dtype: Annotated[str | None, _model_option(help="The model's number format: fp32, bf16, fp16.")] = None
@@ -127,11 +130,13 @@ class ModelOptions:
     offline: Annotated[bool, _model_option("--offline", help="Download nothing.")] = False
     trust_remote_code: Annotated[bool, _model_option("--trust-remote-code", help="Run code that comes with the model.")] = False
 
-    def scoring(self, metrics: MetricOptions, lang: str | None = None, df: Path | None = None) -> ScoringOptions:
-        """What the user gave, and nothing else: defaults are those of `ScoringOptions`."""
+    def scoring(
+        self, metrics: MetricOptions, lang: str | None = None, df: Path | None = None, names: list[str] | None = None
+    ) -> ScoringOptions:
+        """What the user gave, and nothing else: defaults are those of `ScoringOptions`. `names` are the metrics, if any."""
         if len(self.model or []) > 1:
             raise InputError("this command takes one model at a time; only 'caplens bench' and 'caplens agreement' take several.")
-        self.announce(listed(metrics.metric))
+        self.announce(names or listed(metrics.metric))
         return ScoringOptions.of(**self.keywords(metrics, lang, df))
 
     def keywords(self, metrics: MetricOptions, lang: str | None = None, df: Path | None = None) -> ScoringKeywords:

@@ -23,7 +23,7 @@ def report(
     results: Annotated[
         list[Path],
         typer.Argument(
-            help="JSON of score, compare, bench, agreement, crossmodal or robustness (-o FILE.json), and log.jsonl of training runs."
+            help="JSON of score, compare, bench, agreement, crossmodal, robustness or leakage, and log.jsonl of training runs."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),

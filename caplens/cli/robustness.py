@@ -13,7 +13,7 @@ from caplens.cli.options import (
     ModelOptions,
     OutputOptions,
     Perturbations,
-    References,
+    ReferencesOption,
     Resamples,
     Seed,
     listed,
@@ -22,7 +22,7 @@ from caplens.cli.output import warn, write_result
 
 EXAMPLES = """
 caplens robustness captions.jsonl --images photos -m clipscore
-caplens robustness captions.jsonl -r references.json -m cider,bleu4 --perturbation jumble --perturbation removal -o robustness.json
+caplens robustness captions.jsonl -r references.json -m cider --perturbation jumble,removal -o robustness.json
 """
 
 
@@ -32,14 +32,14 @@ def robustness(
     output: OutputOptions,
     captions: Annotated[Path, typer.Argument(help="Any file of good captions.")],
     perturbation: Perturbations = None,
-    references: References = None,
+    references: ReferencesOption = None,
     lang: Lang = None,
     resamples: Resamples = 1000,
     seed: Seed = 0,
 ) -> None:
     """Perturb captions, and measure how far scores drop and how often the worse caption scores lower, by language.
 
-    CSV, TSV and JSONL hold one row for each metric, language and perturbation, with confidence intervals by bootstrap over images.
+    CSV, TSV and JSONL hold one row for each metric, language and perturbation, with intervals by bootstrap over images.
     """
     form = output.checked(captions, references)
     result = api.robustness(

@@ -8,7 +8,17 @@ import typer
 
 from caplens import api
 from caplens.cli.command import command
-from caplens.cli.options import Lang, MetricOptions, ModelOptions, OutputOptions, References, Resamples, Seed, listed
+from caplens.cli.options import (
+    DfOption,
+    Lang,
+    MetricOptions,
+    ModelOptions,
+    OutputOptions,
+    ReferencesOption,
+    Resamples,
+    Seed,
+    listed,
+)
 from caplens.cli.output import warn, write_result
 from caplens.errors import InputError
 from caplens.metrics.defaults import EXAMPLE_METRICS
@@ -36,11 +46,9 @@ def score(
             help="JSONL, CSV, TSV, Parquet, COCO results or {id: caption}, detected from content; - is standard input."
         ),
     ] = None,
-    references: References = None,
+    references: ReferencesOption = None,
     lang: Lang = None,
-    df: Annotated[
-        Path | None, typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'count-df'.")
-    ] = None,
+    df: DfOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first caption that cannot be scored.")] = False,
     keep_columns: Annotated[
         list[str] | None, typer.Option(help="Columns of the input to carry into the output: names with commas, or all.")
@@ -74,7 +82,7 @@ def score(
             keep_columns=columns == ["all"] or columns or False,
             resamples=resamples,
             seed=seed,
-            options=models.scoring(metrics, lang, df),
+            options=models.scoring(metrics, lang, df, names),
         )
     inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
     write_result(result, output.output, form, None if example else inputs)

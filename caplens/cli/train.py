@@ -127,7 +127,7 @@ COMMANDS = {
         "Tune a model on human ratings, with contrastive and Pearson losses (multilingual CLIPScore).",
         """
         caplens train mclipscore captions.jsonl --ratings rated.jsonl --images photos --out runs/tuned
-        caplens train mclipscore captions.jsonl --ratings rated.jsonl --images photos --out runs/pearson --set 'losses.choice="pearson"'
+        caplens train mclipscore captions.jsonl --ratings rated.jsonl --images photos --out runs/p --set 'losses.choice="pearson"'
         caplens train mclipscore captions.jsonl --ratings rated.jsonl --images photos --out runs/clip --model hf:ORG/NAME
         caplens score captions.jsonl --images photos --model runs/tuned/model
         """,

@@ -1,6 +1,6 @@
-"""Crossmodal-3600: 3,600 images with captions in 36 languages (Thapliyal et al. 2022), as references for captioners.
+"""Crossmodal-3600: 3,600 images with human captions in 36 languages (Thapliyal et al. 2022), used as references.
 
-`captions.jsonl` has a line for each image: its key, and for each language the captions that people wrote.
+`captions.jsonl` has one line per image: its key, and its captions by language.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ _NOT_A_LANGUAGE = ("image/key", "image/locale")
 
 
 class Statistics(NamedTuple):
-    """A row of the paper's table 1."""
+    """A row of table 1 of the paper: captions, images with one, two and more of them, mean words and characters per caption."""
 
     lang: str
     captions: int
@@ -33,61 +33,61 @@ class Statistics(NamedTuple):
 
 
 def read_captions(data: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(image, language as the release names it, captions)"""
-    path = find_file(data, ["captions.jsonl"], "the file of captions", WHERE)
+    """Yield (image, language code of the release, captions)."""
+    path = find_file(data, ["captions.jsonl"], "the captions file", WHERE)
     place = None
     for place, record in read_records(path):
         image = record.get("image/key")
         if not isinstance(image, str):
             raise InputError(f"{place}: there is no 'image/key'; this is not a line of Crossmodal-3600.")
-        for lang, found in record.items():
+        for lang, entry in record.items():
             if lang not in _NOT_A_LANGUAGE:
-                if not isinstance(found, dict) or "caption" not in found:
+                if not isinstance(entry, dict) or "caption" not in entry:
                     raise InputError(f"{place}: the language {lang!r} has no 'caption'.")
-                yield image, lang, texts(found["caption"], place)
+                yield image, lang, texts(entry["caption"], place)
     if place is None:
         raise InputError(f"{path}: there are no captions in the file.")
 
 
 def references(data: Path) -> References:
     """The captions as references, by image and language."""
-    made = References(str(data))
-    for image, lang, some in read_captions(data):
-        made.add(image, base_language(lang), some, image=f"{image}.jpg")
-    return made
+    by_image = References(str(data))
+    for image, lang, captions in read_captions(data):
+        by_image.add(image, base_language(lang), captions, image=f"{image}.jpg")
+    return by_image
 
 
 def statistics(data: Path) -> list[Statistics]:
-    """What table 1 of the paper counts. Words are what spaces divide, which is little to go by in Chinese, Japanese and Thai."""
+    """Count what table 1 of the paper counts. Words are split at spaces, which means little in Chinese, Japanese and Thai."""
     by_language: dict[str, list[tuple[str, ...]]] = {}
-    for _, lang, some in read_captions(data):
-        by_language.setdefault(lang, []).append(some)
-    found = []
+    for _, lang, image_captions in read_captions(data):
+        by_language.setdefault(lang, []).append(image_captions)
+    rows = []
     for lang, images in sorted(by_language.items()):
-        captions = [text for some in images for text in some]
-        replication = Counter(min(3, len(some)) for some in images)
+        captions = [caption for image_captions in images for caption in image_captions]
+        replication = Counter(min(3, len(image_captions)) for image_captions in images)
         words, characters = (sum(map(count, captions)) / max(1, len(captions)) for count in (lambda text: len(text.split()), len))
-        found.append(Statistics(lang, len(captions), replication[1], replication[2], replication[3], words, characters))
-    return found
+        rows.append(Statistics(lang, len(captions), replication[1], replication[2], replication[3], words, characters))
+    return rows
 
 
 def published_statistics() -> dict[str, Statistics]:
-    """Table 1 of the paper, by language as the paper names it."""
+    """Table 1 of the paper, by its language codes."""
     lines = files("caplens.comparison").joinpath("crossmodal3600.tsv").read_text(encoding="utf-8").splitlines()[1:]
     rows = [line.split("\t") for line in lines]
     return {lang: Statistics(lang, *map(int, counts[:4]), *map(float, counts[4:])) for lang, *counts in rows}
 
 
 def statistics_table(statistics_: Sequence[Statistics]) -> Table:
-    """What Crossmodal-3600 holds, with the counts of its paper in brackets where they differ."""
+    """The statistics as a table, with those of the paper in brackets where they differ."""
     published = published_statistics()
     rows: list[list[Cell]] = []
     for row in statistics_:
         paper = published.get(row.lang)
         cells: list[Cell] = [row.lang]
-        for place, value in enumerate(row[1:], 1):
+        for column, value in enumerate(row[1:], 1):
             shown = f"{value:.1f}" if isinstance(value, float) else f"{value:,}"
-            expected = None if paper is None else paper[place]
+            expected = None if paper is None else paper[column]
             same = expected is None or round(value, 1) == expected
             cells.append(shown if same else f"{shown} ({expected:,})")
         rows.append(cells)

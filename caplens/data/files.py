@@ -1,4 +1,4 @@
-"""Opening files by what they hold, reading lines strictly, and writing so that nothing half-written is left behind."""
+"""Opening files with compression detected from content, strict UTF-8 reading, and atomic writing."""
 
 import atexit
 import bz2
@@ -18,16 +18,17 @@ from caplens.errors import InputError
 
 Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
 
-_DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
-_COMPRESSED: dict[bytes, Callable[[IO[bytes]], Stream]] = {
+_DAMAGE_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
+_DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Stream]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"BZh": bz2.BZ2File,
 }
+"""First bytes of a compressed file -> how it is opened."""
 
 
 class Place(NamedTuple):
-    """Where in a file something stands, for error messages."""
+    """A position in a file, for error messages."""
 
     file: Path
     number: int | None = None
@@ -38,7 +39,7 @@ class Place(NamedTuple):
 
 
 class Source:
-    """A file being read; gzip, xz and bzip2 are unpacked on the way."""
+    """A file open for reading; gzip, xz and bzip2 are decompressed on the fly."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -53,12 +54,12 @@ class Source:
         start = self._raw.read(8)
         self._raw.seek(0)
         self.size = os.fstat(self._raw.fileno()).st_size
-        opener = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
-        self.packed = opener is not None
-        self.stream: Stream = opener(self._raw) if opener else self._raw
+        decompressor = next((factory for magic, factory in _DECOMPRESSORS.items() if start.startswith(magic)), None)
+        self.packed = decompressor is not None
+        self.stream: Stream = decompressor(self._raw) if decompressor else self._raw
 
     def position(self) -> int:
-        """Bytes of the file behind us, as they lie on disk."""
+        """Bytes read from disk so far, before decompression."""
         return self._raw.tell() if not self._raw.closed else self.size
 
     def close(self) -> None:
@@ -74,11 +75,11 @@ class Source:
     def read(self, size: int = -1) -> bytes:
         try:
             return self.stream.read(size)
-        except _DAMAGE as error:
-            self._damaged(error)
+        except _DAMAGE_ERRORS as error:
+            self._raise_damaged(error)
 
     def text(self) -> str:
-        """All of the file."""
+        """The whole file as text."""
         data = self.read()
         try:
             return data.decode("utf-8-sig")
@@ -86,22 +87,22 @@ class Source:
             raise _not_utf8(Place(self.path, data.count(b"\n", 0, error.start) + 1), error) from None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """ImageIndex lines, split at line feeds only: other separators may stand inside a caption."""
+        """Lines with their numbers, split at line feeds only: captions may contain other line separators."""
         number = 0
         try:
             for number, line in enumerate(self.stream, 1):
                 yield number, (line.decode("utf-8-sig") if number == 1 else line.decode())
         except UnicodeDecodeError as error:
             raise _not_utf8(Place(self.path, number), error) from None
-        except _DAMAGE as error:
-            self._damaged(error)
+        except _DAMAGE_ERRORS as error:
+            self._raise_damaged(error)
 
-    def _damaged(self, error: Exception) -> NoReturn:
+    def _raise_damaged(self, error: Exception) -> NoReturn:
         raise InputError(f"{self.path}: the file is damaged or cut short ({error}). Get it again.") from None
 
 
 def on_disk(path: str | os.PathLike[str]) -> Path:
-    """`path`, or, for a pipe or `-` (standard input), a copy of what comes out of it: files are looked at more than once."""
+    """`path` itself, or a temporary copy if it is a pipe or `-` (standard input): files are read more than once."""
     if str(path) != "-" and not _is_special(Path(path)):
         return Path(path)
     folder = tempfile.TemporaryDirectory()
@@ -124,23 +125,23 @@ def _not_utf8(place: Place, error: UnicodeDecodeError) -> InputError:
 
 
 def ensure_writable(path: str | os.PathLike[str]) -> None:
-    """Complain now, not after hours of work, if `path` cannot be written."""
+    """Raise an error now, not after hours of work, if `path` cannot be written."""
     if not _is_special(Path(path)):
         _temporary_beside(Path(path).resolve()).unlink()
 
 
-def ensure_apart(output: str | os.PathLike[str] | None, *others: str | os.PathLike[str] | None) -> None:
-    """Complain if what is to be written is also read or written otherwise."""
-    for other in others:
-        if output is not None and other is not None and Path(output).resolve() == Path(other).resolve():
-            raise InputError(f"{output}: this file is named twice, and writing it would destroy it. Choose another place.")
+def ensure_apart(output: str | os.PathLike[str] | None, *paths: str | os.PathLike[str] | None) -> None:
+    """Raise an error if `output` is one of `paths`, which are also read or written."""
+    for path in paths:
+        if output is not None and path is not None and Path(output).resolve() == Path(path).resolve():
+            raise InputError(f"{output}: this file is named twice, and writing it would destroy it. Choose another output.")
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside `path` to write to; it becomes `path` only if the block succeeds.
 
-    A link is written through, and a device or pipe gets the finished content.
+    A symbolic link is followed. A device or pipe gets the content once it is complete.
     """
     target = Path(path).resolve()
     special = _is_special(target)
@@ -148,8 +149,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield temporary
         if special:
-            with temporary.open("rb") as made, target.open("wb") as out:
-                shutil.copyfileobj(made, out)
+            with temporary.open("rb") as content, target.open("wb") as out:
+                shutil.copyfileobj(content, out)
         else:
             os.replace(temporary, target)
     except OSError as error:
@@ -159,22 +160,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _is_special(path: Path) -> bool:
+    """Whether `path` is a device, pipe or socket."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _temporary_beside(target: Path) -> Path:
     if target.suffix in (".gz", ".xz", ".bz2"):
-        raise InputError(f"{target}: files are written unpacked; leave {target.suffix} off.")
+        raise InputError(f"{target}: compressed output is not supported; leave off {target.suffix}.")
     if target.is_dir():
         raise InputError(f"{target}: this is a folder; name a file to write to.")
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        # mkstemp makes the file private; a result should be as readable as any other file of this user.
+        # mkstemp creates files that only their owner can read; results get the user's default permissions.
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)
         os.close(handle)
     except OSError as error:
         why = "the folder does not exist" if not target.parent.is_dir() else (error.strerror or str(error))
-        raise InputError(f"{target}: cannot be written ({why}). Choose another place.") from None
+        raise InputError(f"{target}: cannot be written ({why}). Choose another output.") from None
     return Path(name)

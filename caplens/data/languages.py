@@ -1,4 +1,4 @@
-"""Language codes: which are known, and the 36 of Crossmodal-3600."""
+"""Language codes: the supported ones, and the 36 of Crossmodal-3600."""
 
 from functools import cache
 from importlib.resources import files
@@ -25,14 +25,14 @@ _ALIASES = {
 
 @cache
 def language_names() -> dict[str, str]:
-    """Every known code of ISO 639-1, and common ones of ISO 639-3 that have no two-letter code, with English names."""
+    """Code -> English name, for all of ISO 639-1 and common languages of ISO 639-3 without a two-letter code."""
     table = files("caplens.data").joinpath("languages.tsv").read_text(encoding="utf-8")
     return dict(line.split("\t") for line in table.splitlines())
 
 
 @cache
 def base_language(tag: str) -> str:
-    """The language subtag of a BCP-47 tag ("zh-Hans-CN" -> "zh"), with old codes made new ("iw" -> "he")."""
+    """The language subtag of a BCP-47 tag ("zh-Hans-CN" -> "zh"), with deprecated codes replaced ("iw" -> "he")."""
     subtag = tag.replace("_", "-").split("-")[0].lower()
     code = _ALIASES.get(subtag, subtag)
     if code not in language_names():

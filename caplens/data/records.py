@@ -14,22 +14,25 @@ from caplens.data.formats import jsonl
 from caplens.data.formats.json_document import read_document
 from caplens.errors import InputError
 
-_PACKED = ("", ".gz", ".xz", ".bz2")
+_COMPRESSION_SUFFIXES = ("", ".gz", ".xz", ".bz2")
 
 
 def find_file(folder: Path, names: Sequence[str], what: str, where: str) -> Path:
-    """The first of `names` that is there, packed or not; else an error that says what is missing and where people get it."""
+    """Return the first of `names` that exists in `folder`, compressed or not.
+
+    If none does, the error says what is missing (`what`) and where to get it (`where`).
+    """
     for name in names:
-        for suffix in _PACKED:
+        for suffix in _COMPRESSION_SUFFIXES:
             if (folder / f"{name}{suffix}").is_file():
                 return folder / f"{name}{suffix}"
-    raise InputError(f"{folder}: {what} is missing. Put {' or '.join(names)} (packed or not) there. {where}")
+    raise InputError(f"{folder}: {what} is missing. Put {' or '.join(names)} (compressed or not) there. {where}")
 
 
 def read_fields(path: Path, count: int, *, tabs_in_last: bool = False) -> list[tuple[Place, list[str]]]:
-    """The tab-separated fields of each line of a file whose lines all have `count` of them, with their places.
+    """Read the `count` tab-separated fields of each line, with the line's place. Empty lines are skipped.
 
-    With `tabs_in_last` the last field is all that is left of the line: some captions hold a tab.
+    With `tabs_in_last` the last field is the rest of the line, because some captions contain a tab.
     """
     rows = []
     with Source(path) as source:
@@ -48,7 +51,7 @@ Record = Mapping[str, Any]
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
-    """A JSON document that is an object, or a list."""
+    """Read a JSON document and check that it is an object (`dict`) or a list (`list`)."""
     with Source(path) as source:
         document = read_document(source)
     if not isinstance(document, kind):
@@ -59,21 +62,21 @@ def read_json(path: Path, kind: type = dict) -> Any:
 
 
 def read_records(path: Path) -> Iterator[tuple[Place, Record]]:
-    """The rows of a file with named columns: CSV, TSV, JSONL or a JSON list."""
+    """Read the rows of a file with named columns: CSV, TSV, JSONL or a JSON list."""
     with Source(path) as source:
-        first = next((line.lstrip("\ufeff").lstrip() for _, line in source.lines() if line.strip()), "")
-    if first.startswith("["):
+        first_line = next((line.lstrip("\ufeff").lstrip() for _, line in source.lines() if line.strip()), "")
+    if first_line.startswith("["):
         for number, record in enumerate(read_json(path, list), 1):
             if not isinstance(record, dict):
                 raise InputError(f"{path}, entry {number}: an object is expected.")
             yield Place(path, number, "entry"), record
         return
     with Source(path) as source:
-        if first.startswith("{"):
+        if first_line.startswith("{"):
             yield from jsonl.read_rows(source)
             return
         csv.field_size_limit(sys.maxsize)
-        delimiter = max("\t;,", key=first.count)
+        delimiter = max("\t;,", key=first_line.count)
         reader = csv.DictReader((line for _, line in source.lines()), delimiter=delimiter)
         try:
             for row in reader:
@@ -83,7 +86,7 @@ def read_records(path: Path) -> Iterator[tuple[Place, Record]]:
 
 
 def field(record: Record, names: Sequence[str], place: Place) -> Any:
-    """What stands under the first of `names` that there is."""
+    """Return the value of the first of `names` that the record has a value for."""
     for name in names:
         if record.get(name) is not None:
             return record[name]
@@ -101,25 +104,25 @@ def text(value: Any, place: Place | Path) -> str:
 
 
 def texts(value: Any, place: Place | Path) -> tuple[str, ...]:
-    """A list of texts, which tables hold as JSON or as Python writes it; a lone text is one."""
-    found = _listed(value)
-    if not isinstance(found, list | tuple) or not all(isinstance(text, str) for text in found):
+    """A list of texts, or one text. In tables the list is written as JSON or as a Python literal. Blank texts are dropped."""
+    items = _as_list(value)
+    if not isinstance(items, list | tuple) or not all(isinstance(text, str) for text in items):
         raise InputError(f"{place}: a list of texts is expected, not {str(value)[:40]!r}.")
-    return tuple(text for text in found if text.strip())
+    return tuple(text for text in items if text.strip())
 
 
 def numbers(value: Any, place: Place | Path) -> list[float]:
     """Ratings: a number or a list of them."""
     try:
-        found = [float(one) for one in _listed(value)]
+        ratings = [float(item) for item in _as_list(value)]
     except (TypeError, ValueError):
-        found = []
-    if not found or not all(math.isfinite(one) for one in found):
-        raise InputError(f"{place}: {value!r} is no rating.")
-    return found
+        ratings = []
+    if not ratings or not all(math.isfinite(rating) for rating in ratings):
+        raise InputError(f"{place}: {value!r} is not a rating.")
+    return ratings
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith("["):
         for parse in (json.loads, ast.literal_eval):
             try:

@@ -87,12 +87,14 @@ def _checked(samples: Iterable[Sample], to: str, *, keeps_references: bool, loss
         if not lossy:
             if sample.references and not keeps_references:
                 raise InputError(
-                    f"{to} keeps references in a second file: name it with {option('references_output')}, or allow {option('lossy')}."
+                    f"{to} keeps references in a second file: name it with {option('references_output')}, or allow"
+                    f" {option('lossy')}."
                 )
             beyond = [name for name in _unheld(sample, to) if getattr(sample, name)]
             if beyond:
                 raise InputError(
-                    f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format, or allow {option('lossy')}."
+                    f"{to} cannot hold {', '.join(beyond)} (sample {sample.id!r}). Choose another format, or allow"
+                    f" {option('lossy')}."
                 )
         yield sample
 

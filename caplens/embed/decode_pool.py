@@ -1,8 +1,8 @@
 """Decoding images in a pool of processes.
 
-Python runs one thread at a time, and decoding an image holds the lock now and then: on sixteen cores, threads decode less than half
-as many images as processes do. A process gets paths and keys, and returns the pixels that the model takes. It is a program of its
-own, so that nothing of the caller's is run again or copied; one that an image has crashed is replaced.
+Python runs one thread at a time, and decoding an image holds the lock now and then: on sixteen cores, threads decode less than
+half as many images as processes do. A process gets paths and keys, and returns the pixels that the model takes. It is a program
+of its own, so that nothing of the caller's is run again or copied; one that an image has crashed is replaced.
 """
 
 import json

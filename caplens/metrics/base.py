@@ -19,7 +19,10 @@ C = TypeVar("C", bound="Collector")
 
 
 class Collector(ABC):
-    """Takes in samples batch by batch and keeps only what its metrics need. Metrics whose collectors have equal keys share one."""
+    """Takes in samples batch by batch and keeps only what its metrics need.
+
+    Metrics whose collectors have equal keys share one.
+    """
 
     key: Hashable
     needs: frozenset[str]

@@ -112,7 +112,8 @@ class DocumentFrequency:
         languages = {found for _, found, _ in references if found is not None}
         if len(languages) > 1 and lang is None:
             raise InputError(
-                f"{path}: the references are in several languages ({', '.join(sorted(languages))}). Choose one with {option('lang')}."
+                f"{path}: the references are in several languages ({', '.join(sorted(languages))}). Choose one with"
+                f" {option('lang')}."
             )
         lang = base_language(lang) if lang else next(iter(languages), "en")
         chosen = [texts for _, found, texts in references if found in (None, lang)]
@@ -142,8 +143,8 @@ class DocumentFrequency:
         if (lang, tokenizer) != (self.lang, self.tokenizer):
             raise InputError(
                 f"the document frequencies are of {self.lang!r} by the tokenizer {self.tokenizer!r}, but captions are in {lang!r}"
-                f" by {tokenizer!r}. Count them with 'caplens count-df --lang {lang} --tokenizer {tokenizer}', and score one language"
-                " at a time."
+                f" by {tokenizer!r}. Count them with 'caplens count-df --lang {lang} --tokenizer {tokenizer}', and score one"
+                " language at a time."
             )
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -77,9 +77,9 @@ def metric(function: SampleFunction | CaptionFunction, *, name: str | None = Non
     Parameters
     ----------
     function
-        Either `f(samples) -> numbers`, which gets all samples at once, or `f(caption, references, image) -> number`, which gets one
-        caption at a time. Parameters of the second form are matched by name (caption, references, image, video, source, lang), and
-        any may be left out. A function with a single parameter called `samples` has the first form.
+        Either `f(samples) -> numbers`, which gets all samples at once, or `f(caption, references, image) -> number`, which gets
+        one caption at a time. Parameters of the second form are matched by name (caption, references, image, video, source,
+        lang), and any may be left out. A function with a single parameter called `samples` has the first form.
     name
         What results call it; by default, the name of the function.
     needs

@@ -79,7 +79,12 @@ class ScoringOptions:
         unknown = next((name for name in keywords if name not in known), None)
         if unknown is not None:
             raise InputError(
-                f"there is no option {unknown!r}; choose from: {', '.join(sorted(known))}. A model is given as model='hf:ORG/NAME'."
+                f"there is no option {unknown!r}; choose from: {', '.join(sorted(known))}. A model is given as"
+                " model='hf:ORG/NAME'."
+            )
+        if options is not None and not isinstance(options, ScoringOptions):
+            raise InputError(
+                f"options are a ScoringOptions, not {options!r}; pass single options by name, as in tokenizer='13a'."
             )
         return replace(options or cls(), **keywords)  # type: ignore[return-value]
 

@@ -1,7 +1,7 @@
 """The text that goes before captions, by language.
 
-CLIP was trained on captions of the web, and scores of CLIPScore were published with the English prompt below; other languages have
-none unless the user gives one.
+CLIP was trained on captions of the web, and scores of CLIPScore were published with the English prompt below; other languages
+have none unless the user gives one.
 """
 
 from collections.abc import Mapping, Sequence

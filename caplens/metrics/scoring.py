@@ -28,8 +28,9 @@ def run_metrics(
 ) -> ScoreResult:
     """Score `samples` with `metrics`.
 
-    A sample that a metric cannot score gets NaN and a reason there, and is scored by the others. With `strict` the first such sample
-    is an error. It is an error, too, if no metric can score any sample. `lang` is the language of samples that name none.
+    A sample that a metric cannot score gets NaN and a reason there, and is scored by the others. With `strict` the first such
+    sample is an error. It is an error, too, if no metric can score any sample. `lang` is the language of samples that name
+    none.
     """
     collectors, keys = _collectors(metrics)
     result, first = ScoreResult([], [], {}), None

@@ -1,4 +1,4 @@
-"""Captions made worse on purpose (PR-MCS), and how much a score notices."""
+"""Perturbations that make captions worse (PR-MCS, Kim et al. 2023), and how metrics respond to them."""
 
 from caplens.perturbation.base import Perturbation
 from caplens.perturbation.jumble import Jumble

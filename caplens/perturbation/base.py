@@ -1,4 +1,4 @@
-"""What a perturbation is: a caption made worse in one way, by rng but always the same for the same seed."""
+"""The base class of perturbations, which make a caption worse in one way, at random but reproducibly."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -9,50 +9,78 @@ import numpy as np
 
 from caplens.perturbation.words import Word, join, split
 
-CHANCE = 0.4
-"""How likely each word is to be repeated, removed or masked (PR-MCS, section 5.2)."""
+PROBABILITY = 0.4
+"""The probability that a word is repeated, removed or masked (PR-MCS, section 5.2)."""
 
 
 class Perturbation(ABC):
+    """A way to make captions worse. Call it with a caption.
+
+    Attributes
+    ----------
+    name
+        A key of `PERTURBATIONS`.
+    summary
+        What it does, in one line.
+    """
+
     name: ClassVar[str]
     summary: ClassVar[str]
 
     @abstractmethod
     def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
-        """The words of the worse caption, or None where there is no such caption."""
+        """The words of the perturbed caption, or None if the caption cannot be perturbed in this way."""
 
     def __call__(
         self, caption: str, lang: str | None = None, seed: int = 0, key: str = "", objects: Sequence[str] = ()
     ) -> str | None:
-        """The perturbed caption, which differs from the original, or None where that is impossible.
+        """Perturb a caption. The result depends only on the arguments, not on other captions.
 
-        What happens depends on `seed`, `key` (such as the caption's id) and the caption alone, not on what else is perturbed.
-        `objects` are the parts of the caption that matter, where they are known.
+        Parameters
+        ----------
+        caption
+            The caption.
+        lang
+            Its language; English by default.
+        seed
+            The seed of the random choices.
+        key
+            A string that varies the choices between captions, such as the id of the caption.
+        objects
+            The critical objects, as they are written in the caption. Only `Substitution` uses them.
+
+        Returns
+        -------
+        str or None
+            The perturbed caption, which differs from the original, or None if the caption cannot be perturbed in this way.
         """
         words = split(caption, lang)
         digest = hashlib.sha256("\0".join((str(seed), self.name, key, caption)).encode()).digest()
         changed = self.change(words, np.random.default_rng(list(digest[:16])), lang, objects) if words else None
-        made = None if changed is None else join(changed)
-        return None if made is None or made == join(words) else made
+        perturbed = None if changed is None else join(changed)
+        return None if perturbed is None or perturbed == join(words) else perturbed
 
 
-def some(count: int, rng: np.random.Generator, least: int, most: int) -> np.ndarray:
-    """Which of `count` words are hit: each by CHANCE, though at least `least` and at most `most` of them."""
-    hit = rng.random(count) < CHANCE
+def random_mask(count: int, rng: np.random.Generator, minimum: int, maximum: int) -> np.ndarray:
+    """A random mask over `count` words.
+
+    Each is selected with probability `PROBABILITY`, at least `minimum` and at most `maximum`.
+    """
+    mask = rng.random(count) < PROBABILITY
     order = rng.permutation(count)
-    for place in order[: max(0, least)]:
-        if hit.sum() >= least:
+    for index in order[: max(0, minimum)]:
+        if mask.sum() >= minimum:
             break
-        hit[place] = True
-    for place in order:
-        if hit.sum() <= most:
+        mask[index] = True
+    for index in order:
+        if mask.sum() <= maximum:
             break
-        hit[place] = False
-    return hit
+        mask[index] = False
+    return mask
 
 
-def moved(items: Sequence[str], rng: np.random.Generator) -> list[int] | None:
-    """An order of `items` in which at least one is another than before; None where all are the same."""
+def reorder(items: Sequence[str], rng: np.random.Generator) -> list[int] | None:
+    """A random order in which at least one item differs from the original order; None if all items are equal."""
     if len(set(items)) < 2:
         return None
     while True:

@@ -1,19 +1,21 @@
-"""Masking: words hidden behind [MASK]."""
+"""Masking: random words replaced by [MASK]."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from caplens.perturbation.base import Perturbation, some
+from caplens.perturbation.base import Perturbation, random_mask
 from caplens.perturbation.words import Word
 
 MASK = "[MASK]"
 
 
 class Masking(Perturbation):
+    """Replaces random words, at least one, by [MASK]."""
+
     name = "masking"
-    summary = "each word becomes [MASK] with probability 0.4"
+    summary = "each word is replaced by [MASK] with probability 0.4"
 
     def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word]:
-        hit = some(len(words), rng, 1, len(words))
-        return [word._replace(text=MASK) if hidden else word for word, hidden in zip(words, hit, strict=True)]
+        masked = random_mask(len(words), rng, 1, len(words))
+        return [word._replace(text=MASK) if hidden else word for word, hidden in zip(words, masked, strict=True)]

@@ -1,8 +1,8 @@
-"""Where the nouns of a caption are, without a tagger to download.
+"""Finding the nouns of a caption by heuristics, without a part-of-speech tagger to download.
 
-Chinese and Japanese segmenters know parts of speech. German writes nouns with a capital. In languages with articles before the
-noun it is the last word (English) or the first (Romance languages) of those that follow an article and carry meaning. For all
-other languages, and where fewer than two are found so, every word that carries meaning counts.
+The segmenters for Chinese and Japanese know parts of speech. German nouns begin with a capital letter. In languages with
+articles, the noun is the last (English) or the first (Romance languages) of the content words that follow an article. In all
+other languages, and where fewer than two different nouns are found, all content words count.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,70 +23,72 @@ _ARTICLES = {
     "pt": "um uma uns umas o a os as dois duas três quatro seu sua seus suas do da no na",
     "ca": "un una uns unes el la els les dos dues tres seu seva del al",
 }
-_LISTED = frozenset({"en", "de", "fr", "es"})
-"""Languages whose short words that say little are in the list of function words."""
-_LAST = frozenset({"en"})
-"""Languages whose noun ends what follows the article."""
+_COMPLETE_LISTS = frozenset({"en", "de", "fr", "es"})
+"""Languages for which the list of function words has all short ones."""
+_NOUN_LAST = frozenset({"en"})
+"""Languages in which the noun is the last word after an article; in the others it is the first."""
 
 
-def core(text: str) -> str:
-    """The word without punctuation around it."""
-    letters = [place for place, letter in enumerate(text) if without_punctuation(letter).strip()]
+def strip_punctuation(text: str) -> str:
+    """The word without the punctuation around it."""
+    letters = [index for index, character in enumerate(text) if without_punctuation(character).strip()]
     return text[letters[0] : letters[-1] + 1] if letters else ""
 
 
 def find_nouns(words: Sequence[str], lang: str | None = None) -> list[int]:
-    """The places of what are nouns, or at least words that carry meaning."""
+    """The indices of the nouns, or of all content words where nouns cannot be found."""
     lang = base_language(lang or "en")
-    bare = [core(word) for word in words]
-    # Short words are mostly glue, too, in languages whose short words are not in our list.
-    shortest = 2 if lang in _LISTED else 4
-    meaning = [
-        place
-        for place, word in enumerate(bare)
-        if not _is_glue(word, lang) and (len(word) >= shortest or any(map(is_spaceless, word)))
+    bare = [strip_punctuation(word) for word in words]
+    # Without a complete list of function words, short words count as function words.
+    min_length = 2 if lang in _COMPLETE_LISTS else 4
+    content_words = [
+        index
+        for index, word in enumerate(bare)
+        if not _is_function_word(word, lang) and (len(word) >= min_length or any(map(is_spaceless, word)))
     ]
-    found: list[int] = []
+    nouns: list[int] = []
     if lang == "de":
-        found = [place for place in meaning if bare[place][0].isupper() and place > 0]
+        nouns = [index for index in content_words if bare[index][0].isupper() and index > 0]
     elif lang in _ARTICLES:
-        found = _after_articles(words, bare, lang)
-    elif (tag := _tagger(lang)) is not None:
-        found = [place for place in range(len(bare)) if bare[place] and tag(bare[place])]
-    return found if len({bare[place] for place in found}) > 1 else meaning
+        nouns = _after_articles(words, bare, lang)
+    elif (is_noun := _noun_tagger(lang)) is not None:
+        nouns = [index for index in range(len(bare)) if bare[index] and is_noun(bare[index])]
+    return nouns if len({bare[index] for index in nouns}) > 1 else content_words
 
 
 def _after_articles(words: Sequence[str], bare: Sequence[str], lang: str) -> list[int]:
+    """The indices of the nouns that follow an article; `bare` are the words without punctuation."""
     articles = _ARTICLES[lang].split()
-    found = []
-    for place, word in enumerate(bare):
+    nouns = []
+    for index, word in enumerate(bare):
         if word.lower() in articles:
-            run = []
-            for following in range(place + 1, len(bare)):
-                if _is_glue(bare[following], lang) or (lang == "en" and bare[following].endswith("ing")):
+            phrase = []
+            for following in range(index + 1, len(bare)):
+                if _is_function_word(bare[following], lang) or (lang == "en" and bare[following].endswith("ing")):
                     break
-                run.append(following)
+                phrase.append(following)
                 if words[following] != bare[following]:
-                    # Punctuation ends what belongs together.
+                    # Punctuation ends a noun phrase.
                     break
-            found += run[-1:] if lang in _LAST else run[:1]
-    return found
+            nouns += phrase[-1:] if lang in _NOUN_LAST else phrase[:1]
+    return nouns
 
 
-def _is_glue(word: str, lang: str) -> bool:
+def _is_function_word(word: str, lang: str) -> bool:
+    """Whether the word is a function word, a number or empty."""
     return not word or word.isnumeric() or word.lower() in _function_words().get(lang, ())
 
 
 @cache
 def _function_words() -> dict[str, frozenset[str]]:
-    """Language -> words that say little by themselves."""
+    """Language -> its function words, such as articles and prepositions."""
     lines = files("caplens.perturbation").joinpath("function_words.tsv").read_text(encoding="utf-8").splitlines()
     return {lang: frozenset(words.split()) for lang, words in (line.split("\t") for line in lines)}
 
 
 @cache
-def _tagger(lang: str) -> Callable[[str], bool] | None:
-    """What says whether a word is a noun, where the segmenter of the language is installed."""
+def _noun_tagger(lang: str) -> Callable[[str], bool] | None:
+    """A function that says whether a word is a noun; None if the language has no tagger or it is not installed."""
     try:
         if lang == "zh":
             jieba = require("jieba.posseg", "Finding Chinese nouns", "cjk")

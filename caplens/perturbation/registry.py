@@ -1,4 +1,4 @@
-"""The perturbations by name."""
+"""The registry of perturbations."""
 
 from collections.abc import Sequence
 
@@ -16,6 +16,28 @@ PERTURBATIONS: dict[str, Perturbation] = {
 
 
 def get_perturbation(name: str) -> Perturbation:
+    """Look up a perturbation by name.
+
+    Parameters
+    ----------
+    name
+        A key of `PERTURBATIONS`.
+
+    Returns
+    -------
+    Perturbation
+        Call it with a caption to get the perturbed caption.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown.
+
+    Examples
+    --------
+    >>> get_perturbation("repetition")("dog")
+    'dog dog'
+    """
     try:
         return PERTURBATIONS[name]
     except KeyError:
@@ -23,6 +45,22 @@ def get_perturbation(name: str) -> Perturbation:
 
 
 def get_perturbations(names: Sequence[str]) -> list[Perturbation]:
-    """Those of the names; `all` is all of them."""
-    wanted = [name for given in names for name in (PERTURBATIONS if given == "all" else [given])]
-    return [get_perturbation(name) for name in dict.fromkeys(wanted)]
+    """Look up several perturbations.
+
+    Parameters
+    ----------
+    names
+        Keys of `PERTURBATIONS`, or `all`.
+
+    Returns
+    -------
+    list of Perturbation
+        In the order of the names, each once.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown.
+    """
+    expanded = [key for name in names for key in (PERTURBATIONS if name == "all" else [name])]
+    return [get_perturbation(key) for key in dict.fromkeys(expanded)]

@@ -1,19 +1,21 @@
-"""Removal: words left out."""
+"""Removal: random words removed."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from caplens.perturbation.base import Perturbation, some
+from caplens.perturbation.base import Perturbation, random_mask
 from caplens.perturbation.words import Word
 
 
 class Removal(Perturbation):
+    """Removes random words, at least one but not all."""
+
     name = "removal"
-    summary = "each word is left out with probability 0.4; one stays"
+    summary = "each word is removed with probability 0.4; at least one stays"
 
     def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
         if len(words) < 2:
             return None
-        hit = some(len(words), rng, 1, len(words) - 1)
-        return [word for word, gone in zip(words, hit, strict=True) if not gone]
+        removed = random_mask(len(words), rng, 1, len(words) - 1)
+        return [word for word, gone in zip(words, removed, strict=True) if not gone]

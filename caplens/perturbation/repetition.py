@@ -1,17 +1,19 @@
-"""Repetition: words said twice."""
+"""Repetition: random words repeated."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from caplens.perturbation.base import Perturbation, some
+from caplens.perturbation.base import Perturbation, random_mask
 from caplens.perturbation.words import Word
 
 
 class Repetition(Perturbation):
+    """Repeats random words, at least one."""
+
     name = "repetition"
     summary = "each word is repeated with probability 0.4"
 
     def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word]:
-        hit = some(len(words), rng, 1, len(words))
-        return [one for word, again in zip(words, hit, strict=True) for one in ([word, word] if again else [word])]
+        repeated = random_mask(len(words), rng, 1, len(words))
+        return [copy for word, twice in zip(words, repeated, strict=True) for copy in ([word, word] if twice else [word])]

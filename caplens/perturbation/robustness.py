@@ -1,7 +1,7 @@
-"""How much a score notices that captions were made worse: how far it drops, and how often it drops at all.
+"""The robustness of metrics to perturbed captions: how far the mean score drops, and how often a perturbed caption scores lower.
 
-The drop in percent is what PR-MCS reports (tables 7 to 11). It depends on where a score's zero lies; how often the worse caption
-scores lower does not, and is reported beside it.
+The drop in percent is what PR-MCS reports (tables 7 to 11). It depends on the zero point of the score. How often perturbed
+captions score lower does not, and is reported as well.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,13 +23,33 @@ from caplens.stats import bootstrap_pooled, interval
 
 
 def perturbed(sample: Sample, perturbation: Perturbation, seed: int = 0, lang: str | None = None) -> Sample | None:
-    """The sample with a worse caption, or None where that is impossible.
+    """Perturb the caption of a sample.
 
-    Its critical objects are those in `meta["objects"]`; `lang` is its language if it names none.
+    Parameters
+    ----------
+    sample
+        The sample. `meta["objects"]` may list its critical objects.
+    perturbation
+        How to perturb the caption.
+    seed
+        The seed of the random choices.
+    lang
+        The language of a sample that has none of its own.
+
+    Returns
+    -------
+    Sample or None
+        A copy with the perturbed caption and a new id; `meta` has the name of the perturbation and the original caption. None if
+        the caption cannot be perturbed in this way.
+
+    Raises
+    ------
+    InputError
+        If `objects` is not a list of strings.
     """
     objects = sample.meta.get("objects", ())
     if isinstance(objects, str) or not all(isinstance(text, str) for text in objects):
-        raise InputError(f"sample {sample.id!r}: its 'objects' must be a list of texts.")
+        raise InputError(f"sample {sample.id!r}: 'objects' must be a list of strings.")
     caption = perturbation(sample.caption or "", sample.lang or lang, seed, sample.id, tuple(objects))
     if caption is None:
         return None
@@ -45,29 +65,55 @@ def measure_robustness(
     resamples: int = 1000,
     seed: int = 0,
 ) -> RobustnessResult:
-    """Score captions and their perturbed forms; `lang` is the language of samples that name none."""
+    """Score captions and their perturbed forms.
+
+    Parameters
+    ----------
+    samples
+        The original captions, with what the metrics need.
+    metrics
+        The metrics to test.
+    perturbations
+        The perturbations to apply to each caption.
+    lang
+        The language of samples that have none of their own.
+    resamples
+        The number of bootstrap resamples for confidence intervals.
+    seed
+        The seed of the perturbations and of the bootstrap.
+
+    Returns
+    -------
+    RobustnessResult
+        The effect of each perturbation on each metric, by language.
+
+    Raises
+    ------
+    InputError
+        If there are no captions, or none of them can be perturbed.
+    """
     originals = [replace(sample, lang=sample.lang or lang) for sample in samples]
     if not originals:
         raise InputError("there are no captions to perturb.")
     pairs, skipped = _perturbed_pairs(originals, perturbations, seed)
     if not pairs:
         raise InputError("none of the captions can be perturbed in these ways; they are too short.")
-    everything = [*originals, *(pair.sample for pair in pairs)]
-    result = run_metrics(track(everything, "scoring", len(everything)), metrics)
-    first = np.array([pair.original for pair in pairs])
-    second = np.arange(len(originals), len(everything))
-    about = _PairColumns(
+    scored_samples = [*originals, *(pair.sample for pair in pairs)]
+    result = run_metrics(track(scored_samples, "scoring", len(scored_samples)), metrics)
+    original_rows = np.array([pair.original for pair in pairs])
+    perturbed_rows = np.arange(len(originals), len(scored_samples))
+    columns = _PairColumns(
         np.array([pair.perturbation for pair in pairs]),
-        np.array([base_language(originals[row].lang or "en") for row in first]),
-        np.array([originals[row].group for row in first], dtype=object),
+        np.array([base_language(originals[row].lang or "en") for row in original_rows]),
+        np.array([originals[row].group for row in original_rows], dtype=object),
     )
     effects: list[PerturbationEffect] = []
     failed: set[int] = set()
     for name, scores in result.metrics.items():
-        original, worse = scores.values[first], scores.values[second]
-        both = ~np.isnan(original) & ~np.isnan(worse)
-        failed |= set(first[~both].tolist())
-        effects += _effects(name, original, worse, both, about, list(skipped), resamples, seed)
+        original_scores, perturbed_scores = scores.values[original_rows], scores.values[perturbed_rows]
+        both_scored = ~np.isnan(original_scores) & ~np.isnan(perturbed_scores)
+        failed |= set(original_rows[~both_scored].tolist())
+        effects += _effects(name, original_scores, perturbed_scores, both_scored, columns, list(skipped), resamples, seed)
     signatures = {name: scores.signature for name, scores in result.metrics.items()}
     return RobustnessResult(effects, skipped, len(failed), signatures, result.warnings)
 
@@ -75,12 +121,12 @@ def measure_robustness(
 class _PerturbedPair(NamedTuple):
     perturbation: str
     original: int
-    """The row of the caption that was perturbed."""
+    """The row of the original caption."""
     sample: Sample
 
 
 class _PairColumns(NamedTuple):
-    """Of each pair of a caption and its perturbed form."""
+    """Columns with one value for each pair of a caption and its perturbed form."""
 
     perturbations: "np.ndarray[Any, Any]"
     langs: "np.ndarray[Any, Any]"
@@ -95,54 +141,68 @@ def _perturbed_pairs(
     skipped = {perturbation.name: 0 for perturbation in perturbations}
     for perturbation in track(perturbations, "perturbing", len(perturbations)):
         for row, sample in enumerate(originals):
-            worse = perturbed(sample, perturbation, seed)
-            if worse is None:
+            perturbed_sample = perturbed(sample, perturbation, seed)
+            if perturbed_sample is None:
                 skipped[perturbation.name] += 1
             else:
-                pairs.append(_PerturbedPair(perturbation.name, row, worse))
+                pairs.append(_PerturbedPair(perturbation.name, row, perturbed_sample))
     return pairs, skipped
 
 
 def _effects(
     metric: str,
-    original: Floats,
-    worse: Floats,
-    both: Flags,
-    about: _PairColumns,
-    kinds: Sequence[str],
+    original_scores: Floats,
+    perturbed_scores: Floats,
+    both_scored: Flags,
+    columns: _PairColumns,
+    perturbations: Sequence[str],
     resamples: int,
     seed: int,
 ) -> Iterator[PerturbationEffect]:
-    """The effect on one metric of each perturbation and of all, in each language and in all."""
-    langs = sorted(set(about.langs.tolist()))
+    """The effect of each perturbation, and of all together, on one metric, in each language and in all."""
+    langs = sorted(set(columns.langs.tolist()))
     for lang in [*([ALL] if len(langs) > 1 else []), *langs]:
-        in_language = both & ((about.langs == lang) | (lang == ALL))
-        for kind in [*kinds, *([ALL] if len(kinds) > 1 else [])]:
-            rows = np.flatnonzero(in_language & ((about.perturbations == kind) | (kind == ALL)))
+        in_language = both_scored & ((columns.langs == lang) | (lang == ALL))
+        for name in [*perturbations, *([ALL] if len(perturbations) > 1 else [])]:
+            rows = np.flatnonzero(in_language & ((columns.perturbations == name) | (name == ALL)))
             if len(rows):
-                yield _effect(metric, lang, kind, original[rows], worse[rows], about.groups[rows], resamples, seed)
+                yield _effect(
+                    metric, lang, name, original_scores[rows], perturbed_scores[rows], columns.groups[rows], resamples, seed
+                )
 
 
 def _effect(
-    metric: str, lang: str, kind: str, original: Floats, worse: Floats, groups: Any, resamples: int, seed: int
+    metric: str,
+    lang: str,
+    perturbation: str,
+    original_scores: Floats,
+    perturbed_scores: Floats,
+    groups: Any,
+    resamples: int,
+    seed: int,
 ) -> PerturbationEffect:
-    lower = (worse < original).astype(np.float64)
-    statistics = np.stack([original, worse, lower, np.ones(len(original))], axis=1)
-    drawn = bootstrap_pooled(statistics, lambda sums: np.stack([_drop(sums), _accuracy(sums)], axis=-1), groups, resamples, seed)
-    drops, accuracies = interval(drawn[:, 0]), interval(drawn[:, 1])
+    lower = (perturbed_scores < original_scores).astype(np.float64)
+    statistics = np.stack([original_scores, perturbed_scores, lower, np.ones(len(original_scores))], axis=1)
+    resampled = bootstrap_pooled(
+        statistics, lambda sums: np.stack([_drop(sums), _accuracy(sums)], axis=-1), groups, resamples, seed
+    )
+    drop_interval, accuracy_interval = interval(resampled[:, 0]), interval(resampled[:, 1])
     sums = statistics.sum(axis=0)
     return PerturbationEffect(
-        metric, lang, kind, len(original), float(original.mean()), float(worse.mean()), float(_drop(sums)), *drops,
-        float(_accuracy(sums)), *accuracies, float(100 * np.mean(worse == original)),
+        metric, lang, perturbation, len(original_scores), float(original_scores.mean()), float(perturbed_scores.mean()),
+        float(_drop(sums)), *drop_interval, float(_accuracy(sums)), *accuracy_interval,
+        float(100 * np.mean(perturbed_scores == original_scores)),
     )  # fmt: skip
 
 
 def _drop(sums: Floats) -> Floats:
+    """The change of the mean score in percent of the original mean."""
     with np.errstate(invalid="ignore", divide="ignore"):
         drop: Floats = 100 * (sums[..., 1] / sums[..., 0] - 1)
     return drop
 
 
 def _accuracy(sums: Floats) -> Floats:
+    """The percentage of captions that score higher than their perturbed form."""
     accuracy: Floats = 100 * sums[..., 2] / sums[..., 3]
     return accuracy

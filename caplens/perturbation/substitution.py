@@ -1,51 +1,52 @@
-"""Substitution: the things of a caption in each other's places, its grammar as it was.
-
-Critical objects are swapped where they are given, else the nouns.
-"""
+"""Substitution: critical objects or nouns swap places, so that the caption stays grammatical."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from caplens.perturbation.base import Perturbation, moved
-from caplens.perturbation.nouns import core, find_nouns
+from caplens.perturbation.base import Perturbation, reorder
+from caplens.perturbation.nouns import find_nouns, strip_punctuation
 from caplens.perturbation.words import Word, join
 
 
 class Substitution(Perturbation):
+    """Swaps the critical objects of a caption, or its nouns if no objects are given."""
+
     name = "substitution"
-    summary = "critical objects, or nouns, change places"
+    summary = "critical objects, or nouns, swap places"
 
     def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
         if objects:
-            return _swapped(join(words), objects, rng)
-        places = find_nouns([word.text for word in words], lang)
-        order = moved([core(words[place].text) for place in places], rng)
+            return _swap_objects(join(words), objects, rng)
+        nouns = find_nouns([word.text for word in words], lang)
+        order = reorder([strip_punctuation(words[index].text) for index in nouns], rng)
         if order is None:
             return None
-        made = list(words)
-        for place, new in zip(places, order, strict=True):
-            made[place] = words[place]._replace(text=_with_core(words[place].text, core(words[places[new]].text)))
-        return made
+        swapped = list(words)
+        for index, new in zip(nouns, order, strict=True):
+            swapped[index] = words[index]._replace(
+                text=_replace_core(words[index].text, strip_punctuation(words[nouns[new]].text))
+            )
+        return swapped
 
 
-def _swapped(caption: str, objects: Sequence[str], rng: np.random.Generator) -> list[Word] | None:
-    """The caption with its objects moved, each found where it stands last, as in the paper's own code."""
+def _swap_objects(caption: str, objects: Sequence[str], rng: np.random.Generator) -> list[Word] | None:
+    """The caption with its objects swapped. The last occurrence of each object is used, as in the code of the paper."""
     spans: list[tuple[int, int]] = []
     for text in sorted(set(objects), key=len, reverse=True):
         start = caption.rfind(text)
         if text and start >= 0 and all(start >= end or start + len(text) <= begin for begin, end in spans):
             spans.append((start, start + len(text)))
     spans.sort()
-    found = [caption[begin:end] for begin, end in spans]
-    order = moved(found, rng)
+    phrases = [caption[begin:end] for begin, end in spans]
+    order = reorder(phrases, rng)
     if order is None:
         return None
     for (begin, end), new in reversed(list(zip(spans, order, strict=True))):
-        caption = caption[:begin] + found[new] + caption[end:]
+        caption = caption[:begin] + phrases[new] + caption[end:]
     return [Word(caption, 0)]
 
 
-def _with_core(text: str, new: str) -> str:
-    """Another word with the same punctuation around it."""
-    return text.replace(core(text), new, 1)
+def _replace_core(text: str, new: str) -> str:
+    """The text with its word replaced and the punctuation around it unchanged."""
+    return text.replace(strip_punctuation(text), new, 1)

@@ -1,7 +1,7 @@
-"""A caption as words that can be moved about and put together again, in any script.
+"""Splitting a caption into words and joining words into a caption, in any script.
 
-Spaces part words; punctuation stays with the word before it, with or without a space between. Where a script has no spaces, words
-are found by the language's segmenter if that is installed (the extra `cjk`), else each character is a word.
+Words are separated by spaces. Punctuation belongs to the word before it, with or without a space between. In scripts without
+spaces, words come from the segmenter of the language if it is installed (the extra `cjk`); otherwise each character is a word.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,41 +21,45 @@ _SEGMENTERS = {"ja": "ja-mecab", "th": "newmm", "zh": "jieba"}
 class Word(NamedTuple):
     text: str
     place: int
-    """Where it stood in the caption; what is added has no place (-1)."""
+    """The index of the word in the original caption; -1 for a word that was added."""
     glued: bool = False
-    """Whether no space stood before it."""
+    """Whether the word followed the previous one without a space."""
 
 
 def split(caption: str, lang: str | None = None) -> list[Word]:
-    """The words of a caption; `join` gives it back, but for the width of its spaces."""
+    """The words of a caption. `join` restores the caption, with each run of whitespace as one space."""
     words: list[Word] = []
     for chunk in caption.split():
         if words and not without_punctuation(chunk).strip():
-            # A caption that lost only the full stop which stands apart would not be worse.
+            # Removing only a full stop would not make the caption worse.
             words[-1] = words[-1]._replace(text=f"{words[-1].text} {chunk}")
             continue
-        for number, part in enumerate(_parts(chunk, base_language(lang or "en"))):
-            words.append(Word(part, len(words), glued=number > 0))
+        for index, part in enumerate(_split_chunk(chunk, base_language(lang or "en"))):
+            words.append(Word(part, len(words), glued=index > 0))
     return words
 
 
 def join(words: Sequence[Word]) -> str:
-    """Neighbours of old keep what was between them; others get a space, unless both are in a script without spaces."""
-    made = ""
-    before: Word | None = None
+    """The caption made of the words.
+
+    Words that were neighbours in the original are joined as they were. Other words get a space between them, unless both are in a
+    script without spaces.
+    """
+    caption = ""
+    previous: Word | None = None
     for word in words:
-        if before is not None:
-            together = (
-                word.glued if _were_neighbours(before, word) else _needs_no_space(made[-1]) and _needs_no_space(word.text[0])
+        if previous is not None:
+            glued = (
+                word.glued if _were_neighbours(previous, word) else _needs_no_space(caption[-1]) and _needs_no_space(word.text[0])
             )
-            made += "" if together else " "
-        made += word.text
-        before = word
-    return made
+            caption += "" if glued else " "
+        caption += word.text
+        previous = word
+    return caption
 
 
 def _needs_no_space(character: str) -> bool:
-    """Scripts without spaces, and the punctuation that they share."""
+    """Whether the character belongs to a script without spaces or to the punctuation of such scripts."""
     return is_spaceless(character) or "\u3000" <= character <= "\u303f" or "\uff00" <= character <= "\uffef"
 
 
@@ -63,33 +67,36 @@ def _were_neighbours(first: Word, second: Word) -> bool:
     return first.place >= 0 and second.place == first.place + 1
 
 
-def _parts(chunk: str, lang: str) -> list[str]:
+def _split_chunk(chunk: str, lang: str) -> list[str]:
+    """The words of a text without whitespace."""
     if not any(map(is_spaceless, chunk)):
         return [chunk]
     segmenter = _segmenter(lang)
-    found = characters(chunk) if segmenter is None else [part for part in segmenter.segment(chunk) if part]
-    if "".join(found) != chunk:
-        found = characters(chunk)
-    return _with_punctuation(found)
+    parts = characters(chunk) if segmenter is None else [part for part in segmenter.segment(chunk) if part]
+    if "".join(parts) != chunk:
+        parts = characters(chunk)
+    return _attach_punctuation(parts)
 
 
-def _with_punctuation(parts: Iterable[str]) -> list[str]:
-    made: list[str] = []
+def _attach_punctuation(parts: Iterable[str]) -> list[str]:
+    """Append each punctuation mark to the word before it."""
+    words: list[str] = []
     for part in parts:
-        if made and not without_punctuation(part).strip():
-            made[-1] += part
+        if words and not without_punctuation(part).strip():
+            words[-1] += part
         else:
-            made.append(part)
-    return made
+            words.append(part)
+    return words
 
 
 @cache
 def _segmenter(lang: str) -> Segmenter | None:
+    """The segmenter of a language; None if there is none or it is not installed."""
     if lang not in _SEGMENTERS:
         return None
     try:
-        found = get_tokenizer(_SEGMENTERS[lang], lang)
+        segmenter = get_tokenizer(_SEGMENTERS[lang], lang)
     except MissingExtraError:
         return None
-    assert isinstance(found, Segmenter)
-    return found
+    assert isinstance(segmenter, Segmenter)
+    return segmenter

@@ -1,4 +1,4 @@
-"""Results as documents: tables in several forms, plots, and the HTML page."""
+"""Reports: tables in several formats, plots, and the HTML page."""
 
 from caplens.report.tables import delimited, latex, markdown
 

@@ -1,4 +1,4 @@
-"""Captions with their scores, and the choice of those worth looking at."""
+"""Captions with their scores, and the selection of those worth looking at."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,18 +21,19 @@ from caplens.results.comparison import Comparison
 from caplens.results.scores import ScoreResult
 
 MOST = 200
-_OF_EACH = 12
-_COMPARED = 3
-"""Metrics, of which each two are searched for disagreements."""
-_FEW = 4
-"""Of fewer captions than this, all are best and worst."""
-_DISAGREE = 0.3
-"""Of all captions, those that lie between where two rank the same one."""
+"""Captions shown per result."""
+_PER_REASON = 12
+_METRICS_PAIRED = 3
+"""The first metrics, every two of which are searched for disagreements."""
+_MIN_CASES = 4
+"""With fewer captions, none are called best or worst."""
+_MIN_RANK_GAP = 0.3
+"""A disagreement is a difference in normalized rank above this."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One caption, with every score that it got; what people gave it, if they did; and why it is worth looking at."""
+    """A caption with all its scores, its mean human rating if it has one, and the reasons to show it."""
 
     sample: Sample
     scores: Mapping[str, float]
@@ -41,24 +42,24 @@ class Case:
 
 
 def find_cases(document: Document, paths: InputPaths) -> list[Case]:
-    """The captions of a result with their scores; an error where the captions are not at hand or are others by now."""
+    """The captions of a result with their scores; an `InputError` if they are missing or are not those that were scored."""
     result = document.result
     if isinstance(result, ScoreResult):
-        captions = SampleFile(_captions(document, paths), mark_repeats=True)
-        return _cases_of(result, list(_joined(captions, document, paths)), document.lang)
+        captions = SampleFile(_captions_path(document, paths), mark_repeats=True)
+        return _score_cases(result, list(_with_inputs(captions, document, paths)), document.lang)
     if isinstance(result, Comparison):
-        joined = {name: list(_joined(samples, document, paths)) for name, samples in _systems(document, paths).items()}
-        return _cases_of_systems(result, joined)
+        systems = {name: list(_with_inputs(samples, document, paths)) for name, samples in _by_system(document, paths).items()}
+        return _comparison_cases(result, systems)
     if isinstance(result, AgreementResult):
-        return _cases_of_bench(result, _judged(result, document, paths))
+        return _agreement_cases(result, _benchmark_samples(result, document, paths))
     return []
 
 
-def _cases_of(results: ScoreResult, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
+def _score_cases(results: ScoreResult, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
     """`samples` are those that were scored, in the same order; `lang` is the language of those that name none."""
     scored = list(zip(results.ids, results.langs, results.systems, strict=True))
     if [(sample.id, sample.lang, sample.system) for sample in samples] != scored:
-        raise InputError(f"the captions are not those that were scored; name the file that was, with {option('captions')}.")
+        raise InputError(f"the captions are not those that were scored; pass the scored file with {option('captions', 'FILE')}.")
     return [
         Case(
             replace(sample, lang=base_language(sample.lang or lang)),
@@ -69,163 +70,166 @@ def _cases_of(results: ScoreResult, samples: Sequence[Sample], lang: str = "en")
     ]
 
 
-def _cases_of_systems(comparison: Comparison, systems: Mapping[str, Sequence[Sample]]) -> list[Case]:
-    made = []
+def _comparison_cases(comparison: Comparison, systems: Mapping[str, Sequence[Sample]]) -> list[Case]:
+    cases = []
     for name in comparison.systems:
         by_key = {sample.key: sample for sample in systems.get(name, ())}
         for row, (identifier, tag) in enumerate(zip(comparison.ids, comparison.langs, strict=True)):
             key = (identifier, None if tag is None else base_language(tag))
             if key not in by_key:
                 raise InputError(
-                    f"the captions of {name} are not those that were compared; name the file that was, with {option('captions')}."
+                    f"the captions of {name} are not those that were compared;"
+                    f" pass the compared file with {option('captions', 'FILE')}."
                 )
-            scores = {metric: float(found[name][row]) for metric, found in comparison.values.items()}
-            made.append(Case(replace(by_key[key], system=name), scores))
-    return made
+            scores = {metric: float(by_system[name][row]) for metric, by_system in comparison.values.items()}
+            cases.append(Case(replace(by_key[key], system=name), scores))
+    return cases
 
 
-def _cases_of_bench(results: AgreementResult, samples: Sequence[Sample]) -> list[Case]:
+def _agreement_cases(results: AgreementResult, samples: Sequence[Sample]) -> list[Case]:
     by_id = {sample.id: sample for sample in samples}
     if not by_id.keys() >= set(results.ids):
-        raise InputError(f"the benchmark's files are not those that were used; name their folder with {option('data')}.")
-    # A caption that several people judged may be several data points.
-    rows: dict[tuple[str, str | None], list[int]] = {}
+        raise InputError(
+            f"the benchmark's files are not those that were used; pass their folder with {option('data', 'FOLDER')}."
+        )
+    # A caption with several ratings may be several data points.
+    rows_by_caption: dict[tuple[str, str | None], list[int]] = {}
     for row, identifier in enumerate(results.ids):
-        rows.setdefault((by_id[identifier].group, by_id[identifier].caption), []).append(row)
+        rows_by_caption.setdefault((by_id[identifier].group, by_id[identifier].caption), []).append(row)
     return [
         Case(
-            replace(by_id[results.ids[same[0]]], lang=by_id[results.ids[same[0]]].lang or results.lang),
-            {metric: float(values[same[0]]) for metric, values in results.scores.items()},
-            None if results.human is None else float(np.nanmean(results.human[same])),
+            replace(by_id[results.ids[rows[0]]], lang=by_id[results.ids[rows[0]]].lang or results.lang),
+            {metric: float(values[rows[0]]) for metric, values in results.scores.items()},
+            None if results.human is None else float(np.nanmean(results.human[rows])),
         )
-        for same in rows.values()
+        for rows in rows_by_caption.values()
     ]
 
 
-def _systems(document: Document, paths: InputPaths) -> Mapping[str, Iterable[Sample]]:
-    """The captions of each system, from a file for each or from one."""
+def _by_system(document: Document, paths: InputPaths) -> Mapping[str, Iterable[Sample]]:
+    """System -> captions, from one file per system or one file of all."""
     if paths.captions:
         return samples_by_system(paths.captions)
-    named = document.inputs.get("systems")
-    if named:
-        return {name: SampleFile(_path(document, path)) for name, path in named.items()}
-    return samples_by_system([_captions(document, paths)])
+    files = document.inputs.get("systems")
+    if files:
+        return {name: SampleFile(_existing_path(document, file)) for name, file in files.items()}
+    return samples_by_system([_captions_path(document, paths)])
 
 
-def _captions(document: Document, paths: InputPaths) -> Path:
+def _captions_path(document: Document, paths: InputPaths) -> Path:
     if len(paths.captions) > 1:
-        raise InputError(f"this result is about one file of captions; several were named with {option('captions')}.")
+        raise InputError(f"this result is about one file of captions, but {option('captions')} names several.")
     if paths.captions:
         return paths.captions[0]
     if not document.inputs.get("captions"):
-        raise InputError(f"the file does not say where the captions are; name them with {option('captions')}.")
-    return _path(document, document.inputs["captions"])
+        raise InputError(f"the result does not name the file of its captions; pass it with {option('captions', 'FILE')}.")
+    return _existing_path(document, document.inputs["captions"])
 
 
-def _path(document: Document, name: Any) -> Path:
+def _existing_path(document: Document, name: Any) -> Path:
     path = document.folder / str(name)
     if not path.exists():
         raise InputError(f"{path}: this file no longer exists.")
     return path
 
 
-def _joined(samples: Any, document: Document, paths: InputPaths) -> Iterator[Sample]:
-    """With references and images, if any were paths."""
+def _with_inputs(samples: Any, document: Document, paths: InputPaths) -> Iterator[Sample]:
+    """The samples with references and images, where `paths` or the result names them."""
     references, images = (document.inputs.get(name) for name in ("references", "images"))
-    source = paths.references or (_path(document, references) if references else None)
-    folder = paths.images or (_path(document, images) if images else None)
+    source = paths.references or (_existing_path(document, references) if references else None)
+    folder = paths.images or (_existing_path(document, images) if images else None)
     if source is not None:
         samples = read_references(source).joined(samples, document.inputs.get("lang"))
     yield from samples if folder is None else with_images(samples, folder)
 
 
-def _judged(result: AgreementResult, document: Document, paths: InputPaths) -> list[Sample]:
-    named = document.inputs.get("data")
-    data = paths.data or (_path(document, named) if named else None)
+def _benchmark_samples(result: AgreementResult, document: Document, paths: InputPaths) -> list[Sample]:
+    data_input = document.inputs.get("data")
+    data = paths.data or (_existing_path(document, data_input) if data_input else None)
     if data is None:
-        raise InputError(f"the file does not say where the benchmark is; name its folder with {option('data')}.")
+        raise InputError(f"the result does not name the folder of the benchmark; pass it with {option('data', 'FOLDER')}.")
     benchmark = get_benchmark(result.benchmark)
     home = benchmark.home(data)
     samples = load_checked(benchmark, home, result.protocol, result.lang).samples
     images = document.inputs.get("images")
-    folder = paths.images or (_path(document, images) if images else None)
+    folder = paths.images or (_existing_path(document, images) if images else None)
     if folder is None:
         folder = next((home / name for name in benchmark.image_folders if (home / name).is_dir()), None)
     return samples if folder is None else list(with_images(samples, folder))
 
 
 def choose(cases: Sequence[Case]) -> list[Case]:
-    """The best, the worst, and those about which scores and people, or two scores, or systems disagree most, and why each is
-    there; behind them all others, where there is room for all.
+    """The cases to show, with the reasons: the best, the worst, and the largest disagreements between metrics and people, two
+    metrics, or systems. The others follow if there are at most `MOST` in total.
     """
-    orders = _orders(cases) if len(cases) >= _FEW else {}
-    each = max(1, min(_OF_EACH, MOST // max(1, len(orders)), len(cases) // _FEW))
-    reasons: dict[int, list[str]] = {}
-    for reason, order in orders.items():
-        for row in _first(order, cases, each):
-            reasons.setdefault(row, []).append(reason)
+    strengths = _reason_strengths(cases) if len(cases) >= _MIN_CASES else {}
+    count = max(1, min(_PER_REASON, MOST // max(1, len(strengths)), len(cases) // _MIN_CASES))
+    reasons_by_row: dict[int, list[str]] = {}
+    for reason, strength in strengths.items():
+        for row in _strongest(strength, cases, count):
+            reasons_by_row.setdefault(row, []).append(reason)
     if len(cases) <= MOST:
         for row in range(len(cases)):
-            reasons.setdefault(row, [])
-    return [replace(cases[row], reasons=tuple(some)) for row, some in list(reasons.items())[:MOST]]
+            reasons_by_row.setdefault(row, [])
+    return [replace(cases[row], reasons=tuple(reasons)) for row, reasons in list(reasons_by_row.items())[:MOST]]
 
 
-def _orders(cases: Sequence[Case]) -> dict[str, Floats]:
-    """Reason to look at a caption -> how strong it is for each; NaN where there is none."""
+def _reason_strengths(cases: Sequence[Case]) -> dict[str, Floats]:
+    """Reason to show a caption -> its strength for each case, NaN where it does not apply."""
     metrics = list(dict.fromkeys(name for case in cases for name in case.scores))
     ranks = {metric: _ranks([case.scores.get(metric, np.nan) for case in cases]) for metric in metrics}
-    orders: dict[str, Floats] = {}
+    strengths: dict[str, Floats] = {}
     if any(case.human is not None for case in cases):
-        people = _ranks([np.nan if case.human is None else case.human for case in cases])
+        human_ranks = _ranks([np.nan if case.human is None else case.human for case in cases])
         for metric in metrics:
-            orders[f"higher by {metric} than by people"] = _apart(ranks[metric], people)
-            orders[f"lower by {metric} than by people"] = _apart(people, ranks[metric])
-    orders |= _between_systems(cases, metrics)
-    for one, other in combinations(metrics[:_COMPARED], 2):
-        orders[f"higher by {one} than by {other}"] = _apart(ranks[one], ranks[other])
-        orders[f"higher by {other} than by {one}"] = _apart(ranks[other], ranks[one])
+            strengths[f"higher by {metric} than by people"] = _rank_gap(ranks[metric], human_ranks)
+            strengths[f"lower by {metric} than by people"] = _rank_gap(human_ranks, ranks[metric])
+    strengths |= _system_differences(cases, metrics)
+    for first, second in combinations(metrics[:_METRICS_PAIRED], 2):
+        strengths[f"higher by {first} than by {second}"] = _rank_gap(ranks[first], ranks[second])
+        strengths[f"higher by {second} than by {first}"] = _rank_gap(ranks[second], ranks[first])
     for metric in metrics:
-        orders[f"best by {metric}"] = ranks[metric]
-        orders[f"worst by {metric}"] = -ranks[metric]
-    return orders
+        strengths[f"best by {metric}"] = ranks[metric]
+        strengths[f"worst by {metric}"] = -ranks[metric]
+    return strengths
 
 
-def _apart(above: Floats, below: Floats) -> Floats:
-    """How much higher the one ranks a caption than the other, where that is much."""
-    return np.where(above - below > _DISAGREE, above - below, np.nan)
+def _rank_gap(above: Floats, below: Floats) -> Floats:
+    """How much higher `above` ranks each caption than `below`; NaN where the gap is small."""
+    return np.where(above - below > _MIN_RANK_GAP, above - below, np.nan)
 
 
 def _ranks(values: Sequence[float]) -> Floats:
-    """From 0 to 1, ties being in the middle of their places; no ranks where all values are the same."""
-    known = np.count_nonzero(~np.isnan(values))
-    if known < 2 or np.nanmin(values) == np.nanmax(values):
+    """Ranks from 0 to 1, averaged over ties; all NaN if the values are all the same."""
+    count = np.count_nonzero(~np.isnan(values))
+    if count < 2 or np.nanmin(values) == np.nanmax(values):
         return np.full(len(values), np.nan)
-    ranks: Floats = (rankdata(values, nan_policy="omit") - 1) / (known - 1)
+    ranks: Floats = (rankdata(values, nan_policy="omit") - 1) / (count - 1)
     return ranks
 
 
-def _first(order: Floats, cases: Sequence[Case], count: int) -> list[int]:
-    """The highest, none twice: data sets hold the same caption of the same image several times."""
-    chosen: dict[object, int] = {}
-    for row in np.argsort(-np.where(np.isnan(order), -np.inf, order), kind="stable"):
-        if np.isnan(order[row]) or len(chosen) == count:
+def _strongest(strength: Floats, cases: Sequence[Case], count: int) -> list[int]:
+    """The rows of the highest values, without duplicates: data sets repeat captions of an image."""
+    rows: dict[object, int] = {}
+    for row in np.argsort(-np.where(np.isnan(strength), -np.inf, strength), kind="stable"):
+        if np.isnan(strength[row]) or len(rows) == count:
             break
         sample = cases[row].sample
-        chosen.setdefault((sample.group, sample.caption, sample.system), int(row))
-    return list(chosen.values())
+        rows.setdefault((sample.group, sample.caption, sample.system), int(row))
+    return list(rows.values())
 
 
-def _between_systems(cases: Sequence[Case], metrics: Sequence[str]) -> dict[str, Floats]:
-    """How far apart the systems' captions of one image are; each system's caption of it is shown."""
+def _system_differences(cases: Sequence[Case], metrics: Sequence[str]) -> dict[str, Floats]:
+    """The range of the systems' scores for each item, the same for all its captions, so that they are shown together."""
     by_key: dict[object, list[int]] = {}
     for row, case in enumerate(cases):
         if case.sample.system is not None:
             by_key.setdefault(case.sample.key, []).append(row)
-    several = [rows for rows in by_key.values() if len(rows) > 1]
-    orders = {}
-    for metric in metrics if several else ():
-        order = np.full(len(cases), np.nan)
-        for rows in several:
-            order[rows] = np.ptp([cases[row].scores[metric] for row in rows])
-        orders[f"systems differ by {metric}"] = order
-    return orders
+    shared_items = [rows for rows in by_key.values() if len(rows) > 1]
+    differences = {}
+    for metric in metrics if shared_items else ():
+        score_range = np.full(len(cases), np.nan)
+        for rows in shared_items:
+            score_range[rows] = np.ptp([cases[row].scores[metric] for row in rows])
+        differences[f"systems differ by {metric}"] = score_range
+    return differences

@@ -1,10 +1,13 @@
-"""The results that a report is about, and where the captions and images that they were made from are."""
+"""The results in a report, and the paths of the captions and images that were scored."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from caplens.errors import InputError
+from caplens.results.agreement import AgreementResult
 from caplens.results.base import Result
 from caplens.results.loading import read_result
 from caplens.results.suite import SuiteResult
@@ -13,7 +16,7 @@ from caplens.results.training_log import TrainingLog
 
 @dataclass(frozen=True)
 class InputPaths:
-    """Where captions and images are, if not where a result says; several files of captions where systems were compared."""
+    """Paths that replace those named in a result; several captions files where systems were compared."""
 
     captions: Sequence[Path] = ()
     references: Path | None = None
@@ -23,15 +26,15 @@ class InputPaths:
 
 @dataclass(frozen=True)
 class Document:
-    """One result, and the files that it was made from, where its file names them."""
+    """One result, with the input files that it names."""
 
     name: str
     result: Result
     inputs: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = Path()
-    """What the names of inputs are relative to."""
+    """The folder that the paths in `inputs` are relative to."""
     path: Path | None = None
-    """The file that it was read from, if it was."""
+    """The file that the result was read from, if any."""
 
     @classmethod
     def of(
@@ -42,13 +45,11 @@ class Document:
         folder: Path = Path(),
         path: Path | None = None,
     ) -> "list[Document]":
-        """The documents of a result: one, except for a suite, each of whose results is one."""
-        results: list[Result] = [result]
+        """The documents of a result: one, or for a suite one per result in it."""
+        results: Sequence[Result] = [result]
         if isinstance(result, SuiteResult):
-            results = [*result.results, *result.correlations]
-            # What was not run is said with the first result.
-            result.results[0].warnings.extend(f"{other} was not run: {why}" for other, why in result.not_run_or_absent().items())
-        return [cls(name, one, inputs or {}, folder, path) for one in results]
+            results = [*_with_not_run(result), *result.correlations]
+        return [cls(name, part, inputs or {}, folder, path) for part in results]
 
     @property
     def lang(self) -> str:
@@ -56,9 +57,31 @@ class Document:
         return str(self.inputs.get("lang") or "en")
 
 
+def _with_not_run(suite: SuiteResult) -> list[AgreementResult]:
+    """The results of a suite; the first one also warns about the benchmarks that were not run."""
+    if not suite.results:
+        return []
+    first, *others = suite.results
+    not_run = [f"{name} was not run: {why}" for name, why in suite.not_run_or_absent().items()]
+    # A copy: the caller's result must not gain a warning with every report.
+    return [replace(first, warnings=[*first.warnings, *not_run]), *others]
+
+
+@contextmanager
+def naming_file(path: Path | None) -> Iterator[None]:
+    """Prefix the message of an `InputError` from the block with `path`, unless it starts with it already."""
+    try:
+        yield
+    except InputError as error:
+        if path is None or str(error).startswith(str(path)):
+            raise
+        raise InputError(f"{path}: {error}") from None
+
+
 def read_documents(path: Path, name: str = "") -> list[Document]:
-    """The results in a file: one, except for a run of several benchmarks or languages; called `name`, or after the file."""
-    result, inputs = read_result(path)
+    """The documents in a result file: one, or several for a suite. `name` defaults to that of the file, or of a log's folder."""
+    with naming_file(path):
+        result, inputs = read_result(path)
     if isinstance(result, TrainingLog):
         return [Document(name or path.parent.name or path.name, result, path=path)]
     return Document.of(name or path.stem, result, inputs, path.parent, path)

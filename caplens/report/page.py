@@ -1,6 +1,6 @@
-"""The report: one HTML file that needs nothing else, and in which nothing that a caption holds can run.
+"""The report: one self-contained HTML file, in which no text from a caption can run as code.
 
-Jinja2 escapes whatever is put in; the page's policy allows one script, by its hash, and no connection at all.
+Jinja2 escapes all content. The content security policy allows one script, by its hash, and no connections.
 """
 
 import base64
@@ -25,85 +25,87 @@ from caplens.report.tables import delimited, latex
 from caplens.results.table import Table
 from caplens.version import __version__
 
-_SIDE = 320
-_QUALITY = 72
+_THUMBNAIL_SIDE = 320
+_JPEG_QUALITY = 72
 
 
 def write_page(
     documents: Sequence[Document], target: Path, paths: InputPaths | None = None, title: str = "caplens report"
 ) -> None:
-    """Write the report about some results; `paths` says where captions and images are, if not where the results say."""
+    """Write the report to `target`. `paths` replaces the paths of captions and images that the results name."""
     sections = make_sections(documents, paths or InputPaths())
     with replacing(target) as temporary:
         temporary.write_text(render(sections, title), encoding="utf-8", newline="\n")
 
 
 def render(sections: Sequence[Section], title: str) -> str:
-    script = _file("report.js")
+    """The HTML of the page."""
+    script = _asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     thumbnails = Thumbnails(sections)
     environment.filters |= {"csv": _csv, "latex": _latex, "svg": Markup, "thumbnail": thumbnails.name}
-    return environment.from_string(_file("report.html")).render(
+    return environment.from_string(_asset("report.html")).render(
         title=title,
         sections=sections,
         version=__version__,
-        style=Markup(_file("report.css")) + thumbnails.style,
+        style=Markup(_asset("report.css")) + thumbnails.style,
         script=Markup(script),
         digest=digest,
     )
 
 
 @cache
-def _file(name: str) -> str:
+def _asset(name: str) -> str:
     return files("caplens.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _csv(table: Table) -> str:
-    """Spreadsheets take what begins with these signs for a formula, and names come from elsewhere."""
+    """A link to the table as CSV. Text that a spreadsheet would run as a formula is quoted: names come from untrusted files."""
     safe = [[f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "@")) else cell for cell in row] for row in table.rows]
-    return _link("text/csv", delimited(Table(table.columns, safe)))
+    return _data_url("text/csv", delimited(Table(table.columns, safe)))
 
 
 def _latex(table: Table) -> str:
-    return _link("application/x-tex", latex(table))
+    return _data_url("application/x-tex", latex(table))
 
 
-def _link(kind: str, content: str) -> str:
-    return f"data:{kind};charset=utf-8;base64,{base64.b64encode(content.encode()).decode()}"
+def _data_url(media_type: str, content: str) -> str:
+    return f"data:{media_type};charset=utf-8;base64,{base64.b64encode(content.encode()).decode()}"
 
 
 class Thumbnails:
-    """Small pictures of those that captions are about, each once in the page's style however many captions it has."""
+    """Thumbnails of the captioned images, embedded in the style sheet once each, however many captions an image has."""
 
     def __init__(self, sections: Sequence[Section]) -> None:
         cases = [case for section in sections for case in section.cases if case.sample.image is not None]
-        pictures = {case.sample.group: case.sample.image for case in cases if case.sample.image is not None}
-        self._made: dict[str, tuple[str, str]] = {}
-        for number, (group, picture) in enumerate(track(pictures.items(), "drawing thumbnails", len(pictures))):
-            self._made[group] = (f"photo-{number}", _thumbnail(picture))
+        images = {case.sample.group: case.sample.image for case in cases if case.sample.image is not None}
+        self._by_group: dict[str, tuple[str, str]] = {}
+        for number, (group, image) in enumerate(track(images.items(), "drawing thumbnails", len(images))):
+            self._by_group[group] = (f"photo-{number}", _thumbnail(image))
 
     def name(self, group: str) -> str:
-        """The class that shows a picture; none where it cannot be opened."""
-        name, content = self._made[group]
-        return name if content else ""
+        """The CSS class of an image; empty if the image cannot be opened."""
+        name, url = self._by_group[group]
+        return name if url else ""
 
     @property
     def style(self) -> Markup:
-        rules = (f".{name} {{ background-image: url({content}); }}" for name, content in self._made.values() if content)
+        """The CSS rules of all thumbnails."""
+        rules = (f".{name} {{ background-image: url({url}); }}" for name, url in self._by_group.values() if url)
         return Markup("\n".join(rules))
 
 
-def _thumbnail(picture: ImageSource) -> str:
-    """Empty where the image cannot be opened; the caption is shown all the same."""
+def _thumbnail(source: ImageSource) -> str:
+    """The thumbnail as a data URL; empty if the image cannot be opened, as its caption is still shown."""
     try:
         with warnings.catch_warnings():
-            # Of images that are large, but not too large.
+            # Pillow warns of large images; those that are too large are refused by `decode`.
             warnings.simplefilter("ignore")
-            image = decode(read(picture), media_name(picture))
+            image = decode(read(source), media_name(source))
     except UnreadableError:
         return ""
-    image.thumbnail((_SIDE, _SIDE))
+    image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
     out = io.BytesIO()
-    image.convert("RGB").save(out, "JPEG", quality=_QUALITY, optimize=True)
+    image.convert("RGB").save(out, "JPEG", quality=_JPEG_QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

@@ -1,7 +1,7 @@
-"""The plots of the report, as SVG that is part of its page.
+"""The plots of the report, as inline SVG.
 
-Text stays text, in the reader's own fonts, so that every script they can read is drawn and can be searched. Ink is
-`currentColor`, so that a plot follows the page from light to dark.
+Text stays text in the reader's fonts, so that every script is drawn and can be searched. Lines and text are in `currentColor`, so
+that a plot follows the page from light to dark.
 """
 
 import io
@@ -23,22 +23,23 @@ from matplotlib.ticker import MaxNLocator
 from caplens.arrays import Floats
 
 _INK, _RULE = "#0b0b0c", "#c3c2b8"
-"""Stand for the page's own colours, and are replaced by them."""
+"""Placeholders that are replaced with the colours of the page."""
 COLOURS = ("#2a78d6", "#d9622b", "#1b9e77", "#b8860b", "#8e5bc0", "#c2407e", "#4f7d1e", "#5f6b7a")
 _SHADES = LinearSegmentedColormap.from_list("caplens", ["#f3f7fc", "#b9d4f2", "#5b97de"])
 _ON_SHADES = "#16161a"
-"""Read on every shade: the darkest has 5.9 times less light, by the formula of WCAG."""
-_MOST_POINTS = 400
-_MOST_LEVELS = 10
-_SAME = 5e-4
-"""Values that differ by less look the same as numbers, and so they should as colours."""
-_SHAPE = 10
-_LETTERS = 12
-"""That fit into an inch."""
-_LONGEST = 26
-"""Of names beside plots, in characters."""
+"""Text on a shade; on the darkest one its contrast ratio is 5.9 (WCAG)."""
+_MAX_POINTS = 400
+_MAX_LEVELS = 10
+"""More distinct ratings than this are drawn as points, not as violins."""
+_SAME_SHADE = 5e-4
+"""If values span at most this, they round to nearly the same number and get the same colour."""
+_MIN_VIOLIN = 10
+"""Fewer scores than this are drawn as points."""
+_CHARACTERS_PER_INCH = 12
+_MAX_NAME = 26
+"""Characters of a name beside a plot."""
 _WIDTH = 9.4
-"""Of a plot as wide as the page, in inches."""
+"""Inches, of a plot as wide as the page."""
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -69,30 +70,30 @@ _STYLE: dict[Any, Any] = {
 }
 _TAG = re.compile(r"<[^>]*>")
 _FONT = re.compile(r"font: ([\d.]+)px [^;\"]*")
-_numbers = count()
+_figure_numbers = count()
 
 
 def drawn(height: float, draw: Callable[[Figure], None], width: float = _WIDTH) -> str:
-    """What `draw` puts on a figure, as an SVG element."""
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"caplens-{next(_numbers)}"}):
+    """The figure that `draw` fills, as an SVG element."""
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"caplens-{next(_figure_numbers)}"}):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure)
         out = io.StringIO()
         with _without_font_warnings():
             figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = out.getvalue()
-    # In what is drawn, not in what is written: a name may hold anything.
-    return _TAG.sub(lambda tag: _in_our_colours(tag[0]), svg[svg.index("<svg") :]).strip()
+    # Only inside tags: a name in the text may contain anything, also a placeholder.
+    return _TAG.sub(lambda tag: _with_page_style(tag[0]), svg[svg.index("<svg") :]).strip()
 
 
-def _in_our_colours(tag: str) -> str:
+def _with_page_style(tag: str) -> str:
     tag = tag.replace(_INK, "currentColor").replace(_RULE, "var(--rule, #c3c2b8)")
     return _FONT.sub(r"font-size: \1px", tag)
 
 
 @contextmanager
 def _without_font_warnings() -> Iterator[None]:
-    """Text is drawn by the reader's browser; that the font which it is measured with lacks a character does not matter."""
+    """Hide warnings about missing glyphs: the font only measures text, which the browser draws in its own fonts."""
     logger = logging.getLogger("matplotlib")
     level = logger.level
     with warnings.catch_warnings():
@@ -107,7 +108,7 @@ def _without_font_warnings() -> Iterator[None]:
 def heatmap(
     rows: Sequence[str], columns: Sequence[str], values: Floats, notes: Sequence[Sequence[str]], *, by_column: bool = False
 ) -> str:
-    """A cell for each row and column, with what `notes` say in it. With `by_column`, colours tell rows of a column apart."""
+    """One cell per row and column, with its note as text. With `by_column`, each column has its own colour scale."""
     height = 0.6 + (0.42 if any("\n" in note for line in notes for note in line) else 0.3) * len(rows)
     width = min(_WIDTH, 1.9 + max(0.75, 0.13 * _widest(notes)) * len(columns))
 
@@ -136,8 +137,8 @@ def heatmap(
 
 
 def _short(name: str) -> str:
-    """Long names lose their middle: what tells them apart is mostly at either end."""
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-_LONGEST // 2 + 1 :]}"
+    """Long names lose their middle, as names mostly differ at either end."""
+    return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME // 2]}…{name[-_MAX_NAME // 2 + 1 :]}"
 
 
 def _widest(notes: Sequence[Sequence[str]]) -> int:
@@ -145,28 +146,28 @@ def _widest(notes: Sequence[Sequence[str]]) -> int:
 
 
 def _shades(values: Floats, by_column: bool) -> Floats:
-    """Values between 0 and 1, the lowest and the highest of all or of each column."""
+    """The values scaled from 0 to 1, over all of them or over each column."""
     axis = 0 if by_column else None
     low = np.min(np.where(np.isnan(values), np.inf, values), axis=axis, keepdims=True)
     high = np.max(np.where(np.isnan(values), -np.inf, values), axis=axis, keepdims=True)
     with np.errstate(invalid="ignore"):
-        shades: Floats = (values - low) / np.where(high - low > _SAME, high - low, np.inf)
+        shades: Floats = (values - low) / np.where(high - low > _SAME_SHADE, high - low, np.inf)
     return shades
 
 
 def intervals(labels: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], groups: Sequence[int] = ()) -> str:
-    """Values with their intervals, a line for each label, a panel for each measure; colours tell groups apart."""
+    """Values with intervals, one line per label and one panel per measure, coloured by group."""
     across = _across(len(panels))
     down = -(-len(panels) // across)
 
     def draw(figure: Figure) -> None:
-        for place_of, ((name, found), axes) in enumerate(zip(panels.items(), _panels(figure, down, across), strict=False)):
-            for place, (value, low, high) in enumerate(found):
-                colour = COLOURS[(groups[place] if groups else 0) % len(COLOURS)]
-                axes.plot([low, high], [place, place], color=colour, linewidth=1.6, solid_capstyle="round")
-                axes.plot([value], [place], "o", color=colour, markersize=5)
+        for number, ((name, estimates), axes) in enumerate(zip(panels.items(), _panels(figure, down, across), strict=False)):
+            for row, (value, low, high) in enumerate(estimates):
+                colour = COLOURS[(groups[row] if groups else 0) % len(COLOURS)]
+                axes.plot([low, high], [row, row], color=colour, linewidth=1.6, solid_capstyle="round")
+                axes.plot([value], [row], "o", color=colour, markersize=5)
             axes.set_yticks(range(len(labels)), list(map(_short, labels)))
-            axes.tick_params(labelleft=place_of % across == 0)
+            axes.tick_params(labelleft=number % across == 0)
             axes.set_ylim(len(labels) - 0.4, -0.6)
             axes.set_title(name)
             axes.grid(visible=False, axis="y")
@@ -176,17 +177,17 @@ def intervals(labels: Sequence[str], panels: Mapping[str, Sequence[Sequence[floa
 
 
 def _crowded(names: Sequence[str], inches: float) -> bool:
-    """Whether names side by side would touch."""
-    return sum(len(_short(name)) + 2 for name in names) > _LETTERS * inches
+    """Whether names side by side would overlap."""
+    return sum(len(_short(name)) + 2 for name in names) > _CHARACTERS_PER_INCH * inches
 
 
-def _across(count: int, most: int = 3) -> int:
-    """Panels beside each other; four are two by two."""
-    return 2 if count == 4 else min(count, most)
+def _across(count: int, maximum: int = 3) -> int:
+    """The number of panels side by side; four panels are two by two."""
+    return 2 if count == 4 else min(count, maximum)
 
 
 def _panels(figure: Figure, down: int, across: int) -> Iterable[Axes]:
-    """Axes that are filled one after another; what is left stays empty."""
+    """The axes of a grid, one at a time; those not taken stay hidden."""
     grid = figure.subplots(down, across, squeeze=False).ravel()
     for axes in grid:
         axes.set_visible(False)
@@ -196,18 +197,18 @@ def _panels(figure: Figure, down: int, across: int) -> Iterable[Axes]:
 
 
 def distributions(groups: Mapping[str, Mapping[str, Floats]]) -> str:
-    """Metric -> language or system -> scores, as violins with medians and quartiles; lying down where names are long."""
-    labels = list(dict.fromkeys(label for found in groups.values() for label in found))
+    """Violins with medians and quartiles of metric -> language or system -> scores; horizontal if the names are long."""
+    labels = list(dict.fromkeys(label for by_label in groups.values() for label in by_label))
     across = 1 if len(labels) > 8 else min(len(groups), 2 if len(labels) > 1 else 4)
-    lying = _crowded(labels, _WIDTH / across)
-    across = _across(len(groups)) if lying else across
+    horizontal = _crowded(labels, _WIDTH / across)
+    across = _across(len(groups)) if horizontal else across
     down = -(-len(groups) // across)
 
     def draw(figure: Figure) -> None:
-        for number, ((name, found), axes) in enumerate(zip(groups.items(), _panels(figure, down, across), strict=False)):
-            columns = [found.get(label, np.array([])) for label in labels]
-            _violins(axes, columns, COLOURS[number % len(COLOURS)], lying=lying)
-            if lying:
+        for number, ((name, by_label), axes) in enumerate(zip(groups.items(), _panels(figure, down, across), strict=False)):
+            columns = [by_label.get(label, np.array([])) for label in labels]
+            _violins(axes, columns, COLOURS[number % len(COLOURS)], horizontal=horizontal)
+            if horizontal:
                 axes.set_yticks(range(len(labels)), list(map(_short, labels)))
                 axes.set_ylim(len(labels) - 0.4, -0.6)
                 axes.tick_params(labelleft=number % across == 0)
@@ -216,33 +217,42 @@ def distributions(groups: Mapping[str, Mapping[str, Floats]]) -> str:
                 axes.set_xticks(range(len(labels)), list(map(_short, labels)))
             axes.set_title(name)
 
-    return drawn(down * (0.75 + 0.3 * len(labels)) if lying else 2.1 * down, draw)
+    return drawn(down * (0.75 + 0.3 * len(labels)) if horizontal else 2.1 * down, draw)
 
 
-def _violins(axes: Axes, columns: Sequence[Floats], colour: str, *, lying: bool = False) -> None:
-    """Fewer captions than a shape can be seen of are points."""
-    spread = [place for place, column in enumerate(columns) if len(column) >= _SHAPE and np.ptp(column) > 0]
-    if spread:
-        orientation: Any = "horizontal" if lying else "vertical"
-        data = [columns[place] for place in spread]
-        parts = axes.violinplot(data, spread, widths=0.8, showextrema=False, orientation=orientation)
-        for body in parts["bodies"]:  # type: ignore[attr-defined]
-            body.set(facecolor=colour, alpha=0.3, edgecolor=colour)
+def _violins(axes: Axes, columns: Sequence[Floats], colour: str, *, horizontal: bool = False) -> None:
+    """One violin per column of scores with its quartiles; points where there are too few scores for a shape."""
+    _violin_bodies(axes, columns, colour, horizontal)
     for place, column in enumerate(columns):
-        if 0 < len(column) < _SHAPE:
+        if 0 < len(column) < _MIN_VIOLIN:
             places = np.full(len(column), place)
-            axes.plot(*((column, places) if lying else (places, column)), "o", color=colour, alpha=0.6, markersize=3.5)
+            axes.plot(*_oriented(places, column, horizontal), "o", color=colour, alpha=0.6, markersize=3.5)
         elif len(column):
-            low, middle, high = np.quantile(column, [0.25, 0.5, 0.75])
-            along, across = [low, high], [place, place]
-            axes.plot(*((along, across) if lying else (across, along)), color=colour, linewidth=2.4, solid_capstyle="round")
-            spot = ([middle], [place]) if lying else ([place], [middle])
-            axes.plot(*spot, "o", color="white", markeredgecolor=colour, markersize=4)
-    axes.grid(visible=False, axis="y" if lying else "x")
+            low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
+            quartiles = _oriented([place, place], [low, high], horizontal)
+            axes.plot(*quartiles, color=colour, linewidth=2.4, solid_capstyle="round")
+            axes.plot(*_oriented([place], [median], horizontal), "o", color="white", markeredgecolor=colour, markersize=4)
+    axes.grid(visible=False, axis="y" if horizontal else "x")
+
+
+def _violin_bodies(axes: Axes, columns: Sequence[Floats], colour: str, horizontal: bool) -> None:
+    places = [place for place, column in enumerate(columns) if len(column) >= _MIN_VIOLIN and np.ptp(column) > 0]
+    if not places:
+        return
+    orientation: Any = "horizontal" if horizontal else "vertical"
+    data = [columns[place] for place in places]
+    parts = axes.violinplot(data, places, widths=0.8, showextrema=False, orientation=orientation)
+    for body in parts["bodies"]:  # type: ignore[attr-defined]
+        body.set(facecolor=colour, alpha=0.3, edgecolor=colour)
+
+
+def _oriented(places: Any, values: Any, horizontal: bool) -> tuple[Any, Any]:
+    """The x and y of points at `places` along the axis of the labels."""
+    return (values, places) if horizontal else (places, values)
 
 
 def against_people(human: Floats, scores: Mapping[str, Floats], captions: Mapping[str, str]) -> str:
-    """Score by human rating: violins where ratings are few, else points; `captions` say how well they agree."""
+    """Scores by human rating: violins if there are few distinct ratings, else points. `captions` are put below each metric."""
     levels = np.unique(human)
     across = _across(len(scores), 3 if len(levels) <= 6 else 2)
     down = -(-len(scores) // across)
@@ -251,8 +261,8 @@ def against_people(human: Floats, scores: Mapping[str, Floats], captions: Mappin
     def draw(figure: Figure) -> None:
         for number, ((name, values), axes) in enumerate(zip(scores.items(), _panels(figure, down, across), strict=False)):
             colour = COLOURS[number % len(COLOURS)]
-            shown = rng.permutation(len(human))[:_MOST_POINTS]
-            if len(levels) <= _MOST_LEVELS:
+            shown = rng.permutation(len(human))[:_MAX_POINTS]
+            if len(levels) <= _MAX_LEVELS:
                 place = np.searchsorted(levels, human)
                 jitter = rng.uniform(-0.16, 0.16, len(shown))
                 axes.plot(place[shown] + jitter, values[shown], ".", color=colour, markersize=2, alpha=0.45)
@@ -269,7 +279,7 @@ def against_people(human: Floats, scores: Mapping[str, Floats], captions: Mappin
 
 
 def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str) -> str:
-    """Mean score, with the middle half of scores, by a number that each caption has (its words, its references)."""
+    """Mean score and interquartile range by a number per caption, such as its words or its references."""
     across = _across(len(scores))
     down = -(-len(scores) // across)
     edges = np.unique(np.quantile(numbers, np.linspace(0, 1, 13)))
@@ -278,11 +288,11 @@ def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str) ->
     def draw(figure: Figure) -> None:
         for number, ((name, values), axes) in enumerate(zip(scores.items(), _panels(figure, down, across), strict=False)):
             colour = COLOURS[number % len(COLOURS)]
-            some = np.unique(place)
-            middle = [numbers[place == part].mean() for part in some]
-            low, high = np.array([np.quantile(values[place == part], [0.25, 0.75]) for part in some]).T
-            axes.fill_between(middle, low, high, color=colour, alpha=0.18, linewidth=0)
-            axes.plot(middle, [values[place == part].mean() for part in some], "o-", color=colour, markersize=3.5, linewidth=1.5)
+            bins = np.unique(place)
+            means = [numbers[place == part].mean() for part in bins]
+            low, high = np.array([np.quantile(values[place == part], [0.25, 0.75]) for part in bins]).T
+            axes.fill_between(means, low, high, color=colour, alpha=0.18, linewidth=0)
+            axes.plot(means, [values[place == part].mean() for part in bins], "o-", color=colour, markersize=3.5, linewidth=1.5)
             axes.set_title(name)
             axes.set_xlabel(label)
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))

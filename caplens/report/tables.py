@@ -1,4 +1,4 @@
-"""The forms in which documents take tables: Markdown, LaTeX and CSV."""
+"""Tables as Markdown, LaTeX and CSV."""
 
 import csv
 import io
@@ -23,6 +23,18 @@ _LATEX_SPECIAL = {
 
 
 def markdown(table: Table) -> str:
+    """Format a table as Markdown, with its title above and its notes below.
+
+    Parameters
+    ----------
+    table
+        The table; numbers are rounded to `table.digits`.
+
+    Returns
+    -------
+    str
+        A pipe table, ending in a newline.
+    """
     rule = ["---:" if table.is_number(index) else "---" for index in range(len(table.columns))]
     columns, *rows = [[table.shown(cell).replace("|", r"\|") for cell in row] for row in (table.columns, *table.rows)]
     lines = ["| " + " | ".join(row) + " |" for row in (columns, rule, *rows)]
@@ -32,7 +44,18 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """A `tabular` with the rules of the booktabs package."""
+    """Format a table as a LaTeX `tabular`, with title and notes as comments.
+
+    Parameters
+    ----------
+    table
+        The table; numbers are rounded to `table.digits`.
+
+    Returns
+    -------
+    str
+        A `tabular` with the rules of the booktabs package, ending in a newline.
+    """
     alignment = "".join("r" if table.is_number(index) else "l" for index in range(len(table.columns)))
     body = [" & ".join(_escaped(table.shown(cell)) for cell in row) + r" \\" for row in table.rows]
     heading = " & ".join(_escaped(column) for column in table.columns) + r" \\"
@@ -42,7 +65,20 @@ def latex(table: Table) -> str:
 
 
 def delimited(table: Table, delimiter: str = ",") -> str:
-    """CSV with full precision."""
+    """Format a table as CSV, without title and notes.
+
+    Parameters
+    ----------
+    table
+        The table; numbers keep full precision, and missing values are empty.
+    delimiter
+        Between cells: a comma, or a tab for TSV.
+
+    Returns
+    -------
+    str
+        A header line and one line per row.
+    """
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     writer.writerow(table.columns)

@@ -48,8 +48,8 @@ def load_results(path: str | PathLike[str]) -> Result:
     Parameters
     ----------
     path
-        A JSON file of `caplens score`, `compare`, `bench`, `agreement`, `crossmodal`, `robustness` or `leakage`, of this version or
-        of 0.1, or the `log.jsonl` of a training run.
+        A JSON file of `caplens score`, `compare`, `bench`, `agreement`, `crossmodal`, `robustness` or `leakage`, of this
+        version or of 0.1, or the `log.jsonl` of a training run.
 
     Returns
     -------
@@ -96,7 +96,10 @@ def result_from_dict(content: Mapping[str, Any]) -> Result:
 
 @contextmanager
 def as_input_error(path: Path | None) -> Iterator[None]:
-    """Files come from elsewhere: whatever is wrong with one becomes an `InputError`. Without a path, errors are raised as they are."""
+    """Files come from elsewhere.
+
+    Whatever is wrong with one becomes an `InputError`. Without a path, errors are raised as they are.
+    """
     try:
         yield
     except _WRONG as error:

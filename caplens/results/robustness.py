@@ -58,7 +58,10 @@ class RobustnessResult(Result):
         return [self.effects_table()]
 
     def effects_table(self) -> Table:
-        """Rows metrics and languages, columns perturbations: the drop in percent, and how often the worse caption scores lower."""
+        """Rows metrics and languages, columns perturbations.
+
+        The drop in percent, and how often the worse caption scores lower.
+        """
         kinds = list(dict.fromkeys(effect.perturbation for effect in self.effects))
         rows: list[list[Cell]] = []
         by_row: dict[tuple[str, str], dict[str, PerturbationEffect]] = {}

@@ -1,7 +1,7 @@
 """The scores of captions: `Scores` of one metric, and `ScoreResult` of a run with several."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -10,9 +10,7 @@ import numpy as np
 from caplens.arrays import Floats
 from caplens.results.base import Content, Result, ResultRow, floats, json_values, null_if_nan, number
 from caplens.results.table import LEVEL, Cell, Table
-
-Pool = Callable[[Floats], Floats]
-"""From sums of statistics (along the last axis) to corpus scores."""
+from caplens.stats.significance import Pool
 
 
 class RowError(NamedTuple):

@@ -43,7 +43,7 @@ def render_text(tables: Sequence[Table]) -> str:
 
     out = io.StringIO()
     print_tables(Console(file=out, width=_TEXT_WIDTH), tables)
-    return out.getvalue()
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
 
 
 def print_tables(console: "Console", tables: Sequence[Table]) -> None:

@@ -40,8 +40,9 @@ class TrainingLog(Result):
         return [Table(["stage", "last step", *measures], rows, "Where it ended", digits=4)]
 
     def to_rows(self) -> Iterator[ResultRow]:
-        """One row per line of the log."""
-        return ({"stage": stage, **line} for stage, lines in self.stages.items() for line in lines)
+        """One row per line of the log; what a line did not measure is None."""
+        columns = dict.fromkeys(key for lines in self.stages.values() for line in lines for key in line)
+        return ({"stage": stage, **columns, **line} for stage, lines in self.stages.items() for line in lines)
 
     def content(self) -> dict[str, Any]:
         return {"stages": {stage: [dict(line) for line in lines] for stage, lines in self.stages.items()}}
@@ -67,7 +68,8 @@ def read_training_log(path: Path) -> TrainingLog:
                 # The end of a line that was being written when the run was stopped.
                 break
             raise InputError(
-                f"{Place(path, line_number)}: a line of a training log has a stage, and numbers for step and loss; this one has not."
+                f"{Place(path, line_number)}: a line of a training log has a stage, and numbers for step and loss; this one"
+                " has not."
             )
         stages.setdefault(entry[0], []).append(entry[1])
     if not stages:

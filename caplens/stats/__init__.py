@@ -1,4 +1,4 @@
-"""Correlations, intervals, significance and agreement: arrays in, numbers out."""
+"""Correlation, confidence intervals, significance tests and rater agreement: arrays in, numbers out."""
 
 from caplens.stats.agreement import fleiss_kappa, krippendorff_alpha
 from caplens.stats.correlation import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, Coefficient, get_coefficient

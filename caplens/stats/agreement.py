@@ -1,4 +1,4 @@
-"""How far people agree with each other: Krippendorff's alpha and Fleiss' kappa."""
+"""Agreement between raters: Krippendorff's alpha and Fleiss' kappa."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,22 +8,42 @@ from caplens.errors import InputError
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: str = "interval") -> float:
-    """Krippendorff's alpha of a table with a row for each rater and a column for each item; NaN where a rating is missing.
+    """Krippendorff's alpha.
 
-    `level` says how ratings compare: nominal, ordinal, interval or ratio. 1 is perfect agreement, 0 is chance.
+    Parameters
+    ----------
+    ratings
+        A table with a row for each rater and a column for each item; NaN where a rating is missing.
+    level
+        The level of measurement: nominal, ordinal, interval or ratio.
+
+    Returns
+    -------
+    float
+        1 is perfect agreement, 0 is chance. NaN if all ratings are equal.
+
+    Raises
+    ------
+    InputError
+        If no item has two ratings, or the level is unknown or does not fit the ratings.
+
+    Examples
+    --------
+    >>> krippendorff_alpha([[1, 2, 3], [1, 2, 3]])
+    1.0
     """
     table = np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2:
-        raise InputError(f"ratings are a table of raters by items, not of shape {table.shape}.")
+        raise InputError(f"ratings must be a table of raters by items, not an array of shape {table.shape}.")
     rated = ~np.isnan(table)
     table, rated = table[:, rated.sum(axis=0) >= 2], rated[:, rated.sum(axis=0) >= 2]
     if not table.size:
         raise InputError("no item has two ratings, so agreement cannot be measured.")
     values = np.unique(table[rated])
-    # How often each item was given each value.
-    given = np.stack([((table == value) & rated).sum(axis=0) for value in values], axis=1).astype(np.float64)
-    raters = given.sum(axis=1, keepdims=True)
-    coincidence = (given / (raters - 1)).T @ given - np.diag((given / (raters - 1)).sum(axis=0))
+    # Items by values: how many raters gave the item the value.
+    counts = np.stack([((table == value) & rated).sum(axis=0) for value in values], axis=1).astype(np.float64)
+    raters = counts.sum(axis=1, keepdims=True)
+    coincidence = (counts / (raters - 1)).T @ counts - np.diag((counts / (raters - 1)).sum(axis=0))
     totals = coincidence.sum(axis=1)
     distance = _distance(values, totals, level)
     expected = (np.outer(totals, totals) - np.diag(totals)) / (totals.sum() - 1)
@@ -32,13 +52,13 @@ def krippendorff_alpha(ratings: ArrayLike, level: str = "interval") -> float:
 
 
 def _distance(values: Floats, totals: Floats, level: str) -> Floats:
-    """Squared difference between every two values."""
+    """The squared difference between every two values, at the level of measurement."""
     a, b = values[:, None], values[None, :]
     match level:
         case "nominal":
             return np.where(a != b, 1.0, 0.0)
         case "ordinal":
-            # As many ratings as lie between two values, half of those at the ends.
+            # The number of ratings between two values, with half of the ratings at either end.
             middle = np.cumsum(totals) - totals / 2
             return (middle[:, None] - middle[None, :]) ** 2
         case "interval":
@@ -52,13 +72,34 @@ def _distance(values: Floats, totals: Floats, level: str) -> Floats:
 
 
 def fleiss_kappa(counts: ArrayLike) -> float:
-    """Fleiss' kappa of a table with a row for each item: how many raters chose each category."""
+    """Fleiss' kappa.
+
+    Parameters
+    ----------
+    counts
+        A table with a row for each item and a column for each category: how many raters chose the category.
+
+    Returns
+    -------
+    float
+        1 is perfect agreement, 0 is chance. NaN if all raters chose the same category for all items.
+
+    Raises
+    ------
+    InputError
+        If items have different numbers of raters, or fewer than two.
+
+    Examples
+    --------
+    >>> fleiss_kappa([[3, 0], [0, 3]])
+    1.0
+    """
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2 or not table.size or (table < 0).any():
-        raise InputError("counts are a table of items by categories without negative numbers.")
+        raise InputError("counts must be a table of items by categories without negative numbers.")
     raters = table.sum(axis=1)
     if (raters != raters[0]).any() or raters[0] < 2:
         raise InputError("Fleiss' kappa needs the same number of raters, at least two, for every item; use Krippendorff's alpha.")
     agreement = ((table**2).sum(axis=1) - raters) / (raters * (raters - 1))
-    chance = ((table.sum(axis=0) / table.sum()) ** 2).sum()
-    return float((agreement.mean() - chance) / (1 - chance)) if chance < 1 else float("nan")
+    expected = ((table.sum(axis=0) / table.sum()) ** 2).sum()
+    return float((agreement.mean() - expected) / (1 - expected)) if expected < 1 else float("nan")

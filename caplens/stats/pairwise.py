@@ -1,7 +1,7 @@
 """Pairwise accuracy with tie calibration (Deutsch, Foster and Freitag 2023, "Ties Matter").
 
-People often cannot tell two captions apart; a metric hardly ever gives two captions the same score. So a metric is allowed to
-call two captions equal when their scores differ by at most epsilon, and the epsilon that serves it best is found.
+Human ratings are often tied; the scores of a metric hardly ever are. So two scores that differ by at most epsilon count as a tie,
+and epsilon is chosen to maximize the accuracy of the metric.
 """
 
 from itertools import pairwise
@@ -16,6 +16,20 @@ from caplens.stats.arrays import Groups, group_numbers, paired
 
 
 class PairwiseAccuracy(NamedTuple):
+    """The result of `pairwise_accuracy` and `tie_calibrated_accuracy`.
+
+    Attributes
+    ----------
+    accuracy
+        From 0 to 1.
+    epsilon
+        The largest score difference that counts as a tie.
+    pairs
+        The number of pairs.
+    human_ties
+        The number of pairs with equal human ratings.
+    """
+
     accuracy: float
     epsilon: float
     pairs: int
@@ -24,28 +38,66 @@ class PairwiseAccuracy(NamedTuple):
 
 class _ComparedPairs(NamedTuple):
     gap: Floats
+    """The absolute difference of the metric's scores."""
     agrees: np.ndarray
+    """Whether metric and human ratings order the pair alike; False for human ties."""
     human_tie: np.ndarray
     weight: Floats
+    """Weights sum to 1, and every group has the same total."""
 
 
 def pairwise_accuracy(metric: ArrayLike, human: ArrayLike, groups: Groups = None, epsilon: float = 0.0) -> PairwiseAccuracy:
-    """The share of pairs within a group (an image) that metric and people order alike, ties included, at a given epsilon.
+    """The share of pairs within a group (an image) that metric and human ratings order alike, ties included.
 
-    Each group counts the same, however many pairs it has. Groups without a pair are left out.
+    Each group has the same weight, however many pairs it has. Groups without a pair are left out.
+
+    Parameters
+    ----------
+    metric, human
+        Scores and human ratings of the same rows.
+    groups
+        The group of each row. By default all rows are one group.
+    epsilon
+        The largest score difference that counts as a tie.
+
+    Returns
+    -------
+    PairwiseAccuracy
+        The accuracy and the number of pairs.
+
+    Raises
+    ------
+    InputError
+        If no group has two rows.
     """
     pairs = _pairs(metric, human, groups)
     metric_tie = pairs.gap <= epsilon
-    right = np.where(metric_tie, pairs.human_tie, pairs.agrees)
-    return PairwiseAccuracy(float((right * pairs.weight).sum()), epsilon, len(right), int(pairs.human_tie.sum()))
+    correct = np.where(metric_tie, pairs.human_tie, pairs.agrees)
+    return PairwiseAccuracy(float((correct * pairs.weight).sum()), epsilon, len(correct), int(pairs.human_tie.sum()))
 
 
 def tie_calibrated_accuracy(metric: ArrayLike, human: ArrayLike, groups: Groups = None) -> PairwiseAccuracy:
-    """The best `pairwise_accuracy` over all epsilons, and the smallest epsilon that reaches it."""
+    """The best `pairwise_accuracy` over all epsilons.
+
+    Parameters
+    ----------
+    metric, human, groups
+        As for `pairwise_accuracy`.
+
+    Returns
+    -------
+    PairwiseAccuracy
+        The best accuracy, and the smallest epsilon that reaches it.
+
+    Raises
+    ------
+    InputError
+        If no group has two rows.
+    """
     pairs = _pairs(metric, human, groups)
     order = np.argsort(pairs.gap, kind="stable")
     gap = pairs.gap[order]
-    # Moving epsilon past a pair turns it into a tie: it gains where people saw a tie, and loses where the order was right.
+    # Moving epsilon past a pair makes it a tie: accuracy rises if the human ratings tie, and falls if the order was right.
     change = ((pairs.human_tie[order] - pairs.agrees[order].astype(np.float64)) * pairs.weight[order]).cumsum()
     last_of_gap = np.concatenate([gap[1:] != gap[:-1], [True]])
     strict = float((pairs.agrees * pairs.weight).sum())

@@ -1,4 +1,4 @@
-"""How well a metric ranks systems. Tables have a row for each system and a column for each input."""
+"""How well a metric ranks systems. Tables of scores have a row for each system and a column for each input."""
 
 from itertools import combinations
 
@@ -12,24 +12,77 @@ from caplens.stats.correlation import Coefficient
 
 
 def system_level(metric: ArrayLike, human: ArrayLike, coefficient: Coefficient) -> float:
-    """The coefficient between the systems' mean scores."""
+    """The correlation between the systems' mean metric scores and mean human ratings.
+
+    Parameters
+    ----------
+    metric, human
+        Tables of scores and human ratings, systems by inputs, without missing values.
+    coefficient
+        The correlation coefficient.
+
+    Returns
+    -------
+    float
+        NaN where the coefficient is undefined.
+
+    Raises
+    ------
+    InputError
+        If the tables differ in shape or have missing values.
+    """
     x, y = matrices(metric, human)
     return coefficient(x.mean(axis=1), y.mean(axis=1))
 
 
 def input_level(metric: ArrayLike, human: ArrayLike, coefficient: Coefficient) -> float:
-    """The mean, over inputs, of the coefficient across systems; inputs where it is not defined are left out."""
+    """The correlation across systems for each input, averaged over inputs.
+
+    Parameters
+    ----------
+    metric, human, coefficient
+        As for `system_level`.
+
+    Returns
+    -------
+    float
+        The mean over the inputs for which the coefficient is defined; NaN if there are none.
+
+    Raises
+    ------
+    InputError
+        If the tables differ in shape or have missing values.
+    """
     x, y = matrices(metric, human)
     values = np.array([coefficient(a, b) for a, b in zip(x.T, y.T, strict=True)])
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    valid = values[~np.isnan(values)]
+    return float(valid.mean()) if len(valid) else float("nan")
 
 
 def soft_pairwise_accuracy(metric: ArrayLike, human: ArrayLike, resamples: int = 1000, seed: int = 0) -> float:
     """Soft pairwise accuracy (Thompson et al. 2024).
 
-    For each pair of systems, one minus how far apart metric and people are in their confidence that the first is
-    better: the p-values of one-sided paired permutation tests on the same permutations.
+    For each pair of systems, one-sided paired permutation tests on the same permutations give one p-value for the metric and one
+    for the human ratings. The pair scores one minus the difference of the two.
+
+    Parameters
+    ----------
+    metric, human
+        Tables of scores and human ratings, systems by inputs, without missing values.
+    resamples
+        The number of random permutations.
+    seed
+        The seed of the permutations.
+
+    Returns
+    -------
+    float
+        The mean over all pairs of systems, from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two systems, or the tables differ in shape or have missing values.
     """
     x, y = matrices(metric, human)
     if len(x) < 2:
@@ -42,7 +95,7 @@ def soft_pairwise_accuracy(metric: ArrayLike, human: ArrayLike, resamples: int =
 
 
 def _p_better(difference: Floats, signs: Floats) -> float:
-    """One-sided p-value of a mean difference at least this large; half of the equal ones count, so that p is symmetric."""
+    """The one-sided p-value of a mean difference; ties with the observed value count half, so that p is symmetric."""
     permuted, observed = signs @ difference, difference.sum()
     equal = np.isclose(permuted, observed, rtol=1e-9, atol=1e-12)
     return float(((permuted > observed) & ~equal).mean() + equal.mean() / 2)

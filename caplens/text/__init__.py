@@ -1,4 +1,4 @@
-"""Normalisation, tokenizers and n-grams."""
+"""Normalization, tokenizers and n-grams."""
 
 from caplens.text.tokenizer import TOKENIZERS, Tokenizer, default_tokenizer, get_tokenizer
 

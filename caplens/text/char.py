@@ -1,4 +1,4 @@
-"""Single characters: every letter or number is a token; spaces and punctuation are none."""
+"""The `char` tokenizer: one token for each letter or digit; spaces and punctuation are dropped."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Chinese words by jieba."""
+"""The `jieba` tokenizer for Chinese."""
 
 import logging
 from collections.abc import Iterable

@@ -1,6 +1,7 @@
-"""Tokenised captions as arrays of integers: what every lexical metric works on.
+"""Tokenized captions as arrays of token ids, the input of every lexical metric.
 
-Texts are turned into token numbers as they arrive and are not kept, so that a million captions fit in memory.
+Texts are converted to token ids batch by batch and are not stored, so that a million captions fit in memory. An entry of a corpus
+is a candidate with its references.
 """
 
 from array import array
@@ -20,12 +21,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ragged:
-    """Several token lists laid end to end."""
+    """Token lists of different lengths, concatenated into one array."""
 
     tokens: NDArray[np.int32]
     lengths: NDArray[np.int32]
 
     def slice(self, start: int, stop: int, offsets: Ints) -> "Ragged":
+        """The lists from `start` to `stop`; list i begins at `offsets[i]`."""
         return Ragged(self.tokens[offsets[start] : offsets[stop]], self.lengths[start:stop])
 
     def lists(self) -> Iterator[list[int]]:
@@ -34,7 +36,7 @@ class Ragged:
             yield self.tokens[start : start + length].tolist()
             start += length
 
-    def followed_by(self, other: "Ragged") -> "Ragged":
+    def concatenated(self, other: "Ragged") -> "Ragged":
         return Ragged(np.concatenate([self.tokens, other.tokens]), np.concatenate([self.lengths, other.lengths]))
 
 
@@ -46,51 +48,52 @@ class TokenizedCorpus:
     references: Ragged
     reference_counts: NDArray[np.int32]
     vocabulary: Vocabulary
-    _remembered: dict[str, Any] = field(default_factory=dict)
+    _cache: dict[str, Any] = field(default_factory=dict)
 
-    def cached(self, what: str, compute: Callable[[], T]) -> T:
-        """What several computations need of the same entries is made once."""
-        if what not in self._remembered:
-            self._remembered[what] = compute()
-        made: T = self._remembered[what]
-        return made
+    def cached(self, key: str, compute: Callable[[], T]) -> T:
+        """The result of `compute`, computed once for each key and shared by all metrics."""
+        if key not in self._cache:
+            self._cache[key] = compute()
+        value: T = self._cache[key]
+        return value
 
     def __len__(self) -> int:
         return len(self.candidates.lengths)
 
     def chunks(self, tokens: int) -> Iterator["TokenizedCorpus"]:
-        """The same entries in pieces of about `tokens` tokens, to bound what is in memory at once."""
-        by_candidate = _offsets(self.candidates.lengths)
-        by_reference = _offsets(self.references.lengths)
+        """The corpus in chunks of about `tokens` tokens, to limit peak memory."""
+        candidate_offsets = _offsets(self.candidates.lengths)
+        reference_offsets = _offsets(self.references.lengths)
         first_reference = _offsets(self.reference_counts)
-        load = by_candidate + by_reference[first_reference]
+        tokens_before = candidate_offsets + reference_offsets[first_reference]
         start = 0
         while start < len(self):
-            stop = max(start + 1, int(np.searchsorted(load, load[start] + tokens)))
+            stop = max(start + 1, int(np.searchsorted(tokens_before, tokens_before[start] + tokens)))
             stop = min(stop, len(self))
             yield TokenizedCorpus(
-                self.candidates.slice(start, stop, by_candidate),
-                self.references.slice(int(first_reference[start]), int(first_reference[stop]), by_reference),
+                self.candidates.slice(start, stop, candidate_offsets),
+                self.references.slice(int(first_reference[start]), int(first_reference[stop]), reference_offsets),
                 self.reference_counts[start:stop],
                 self.vocabulary,
             )
             start = stop
 
     def entry_of_reference(self) -> Ints:
+        """The index of the entry that each reference belongs to."""
         return np.repeat(np.arange(len(self)), self.reference_counts)
 
     def strings(self) -> Iterator[tuple[str, list[str]]]:
-        """Each candidate and its references as tokens joined by spaces."""
+        """Each candidate and its references, with tokens joined by spaces."""
         words = list(self.vocabulary)
         candidates, references = (
-            (" ".join(words[number] for number in text) for text in texts.lists()) for texts in (self.candidates, self.references)
+            (" ".join(words[token] for token in text) for text in texts.lists()) for texts in (self.candidates, self.references)
         )
         for count in self.reference_counts.tolist():
             yield next(candidates), [next(references) for _ in range(count)]
 
 
 class CorpusBuilder:
-    """Collects entries batch by batch."""
+    """Tokenizes captions batch by batch into a `TokenizedCorpus`."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -105,9 +108,9 @@ class CorpusBuilder:
         self._reference_counts.extend(map(len, references))
 
     def _append(self, texts: Sequence[str], tokens: "array[int]", lengths: "array[int]") -> None:
-        numbers, counts = self.tokenizer.numbered(texts, self._vocabulary)
-        tokens.frombytes(numbers.tobytes())
-        lengths.frombytes(counts.tobytes())
+        token_ids, token_counts = self.tokenizer.token_ids(texts, self._vocabulary)
+        tokens.frombytes(token_ids.tobytes())
+        lengths.frombytes(token_counts.tobytes())
 
     def build(self) -> TokenizedCorpus:
         return TokenizedCorpus(
@@ -123,6 +126,7 @@ def _as_array(values: "array[int]") -> NDArray[np.int32]:
 
 
 def _offsets(lengths: NDArray[np.int32]) -> Ints:
+    """Where each list begins, and where the last one ends."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

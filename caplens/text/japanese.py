@@ -1,4 +1,4 @@
-"""Japanese words by MeCab with the IPADIC dictionary, the pair that sacrebleu's `ja-mecab` uses."""
+"""The `ja-mecab` tokenizer for Japanese: MeCab with the IPADIC dictionary, as in sacrebleu."""
 
 from collections.abc import Iterable
 

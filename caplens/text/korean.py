@@ -1,4 +1,4 @@
-"""Korean morphemes by mecab-ko, the library that sacrebleu's `ko-mecab` uses."""
+"""The `ko-mecab` tokenizer for Korean: morphemes from mecab-ko, as in sacrebleu."""
 
 from collections.abc import Iterable
 

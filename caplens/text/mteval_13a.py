@@ -1,4 +1,4 @@
-"""The `13a` tokenizer of mteval, by sacrebleu: the usual one for BLEU in machine translation."""
+"""The `13a` tokenizer of mteval, from sacrebleu: the default for BLEU in machine translation."""
 
 from caplens.libraries import require
 from caplens.text.normalize import fold

@@ -1,4 +1,4 @@
-"""The `intl` tokenizer of mteval, by sacrebleu: splits at the punctuation and symbols of all scripts."""
+"""The `intl` tokenizer of mteval, from sacrebleu: splits at the punctuation and symbols of all scripts."""
 
 from caplens.libraries import require
 from caplens.text.normalize import fold

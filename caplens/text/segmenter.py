@@ -1,4 +1,4 @@
-"""What the word segmenters for languages without spaces have in common: fold, segment, drop punctuation."""
+"""The base class of word segmenters for languages written without spaces: normalize, segment, drop punctuation."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -8,10 +8,11 @@ from caplens.text.tokenizer import Tokenizer
 
 
 class Segmenter(Tokenizer):
-    """A tokenizer around a library that finds words."""
+    """A tokenizer that wraps the word segmentation of another library."""
 
     @abstractmethod
-    def segment(self, text: str) -> Iterable[str]: ...
+    def segment(self, text: str) -> Iterable[str]:
+        """The words of a text, punctuation included."""
 
     def __call__(self, text: str) -> list[str]:
         words = (without_punctuation(word).split() for word in self.segment(fold(text, self.lang)))

@@ -1,4 +1,4 @@
-"""Sentences of a caption in any language, by their punctuation."""
+"""Sentence splitting by punctuation, in any language."""
 
 import re
 
@@ -6,5 +6,5 @@ _END = re.compile(r"(?<=[.!?…؟।॥።។။])[\"'”’»)\]]*\s+|(?<=[。�
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text; one without an end is one sentence."""
+    """The sentences of a text; a text without sentence punctuation is one sentence."""
     return [part.strip() for part in _END.split(text) if part and part.strip()] or [text]

@@ -1,4 +1,4 @@
-"""Text that is tokenized already: words are what spaces part, as they are."""
+"""The `space` tokenizer: splits at whitespace and changes nothing else, for text that is already tokenized."""
 
 from caplens.text.tokenizer import Tokenizer
 

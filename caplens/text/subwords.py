@@ -1,7 +1,7 @@
-"""Sub-words of any script: the most likely pieces of each word, and bytes for what no piece covers.
+"""Subword segmentation for any script: the most likely pieces of each word, with a fallback to bytes.
 
-Kudo's unigram model (2018), as sentencepiece has it, but a word at a time: pieces never reach across spaces, so the best pieces
-of a text are those of its words, and a word is looked up when it comes again. Han characters are words of their own.
+This is the unigram model of Kudo (2018), as in sentencepiece, applied to one word at a time. Pieces never span spaces, so the
+best segmentation of a text is that of its words, and the segmentation of a word can be cached. Each Han character is a word.
 """
 
 import re
@@ -17,24 +17,30 @@ from caplens.text.normalize import fold, without_punctuation
 PADDING, UNKNOWN, END = "<pad>", "<unk>", "</s>"
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 SPECIAL = (PADDING, UNKNOWN, END, *BYTES)
-"""The first pieces of every vocabulary. `<unk>` is there because sentencepiece needs it; no text has it."""
+"""The first pieces of every vocabulary. `<unk>` is included because sentencepiece needs it; no text is encoded with it."""
 WORD_START = "▁"
 _HAN = re.compile("([\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])")
 _DOTTED_I = "i\u0307"
-"""What Turkish İ becomes in lower case."""
+"""Turkish İ in lower case."""
 _UNKNOWN_PENALTY = 10.0
-"""How much less likely than the least likely piece an unknown character is; sentencepiece's value."""
-_REMEMBERED_WORDS = 200_000
+"""How far the score of an unknown character lies below that of the least likely piece; sentencepiece's value."""
+_MAX_CACHED_WORDS = 200_000
 
 
 def words_of(text: str) -> list[str]:
-    """Words in lower case without punctuation, each with the mark of a word's start."""
-    plain = without_punctuation(fold(text, "").replace(_DOTTED_I, "i"))
-    return [WORD_START + word for word in _HAN.sub(r" \1 ", plain).split()]
+    """The words of a text in lower case without punctuation, each prefixed with `WORD_START`."""
+    normalized = without_punctuation(fold(text, "").replace(_DOTTED_I, "i"))
+    return [WORD_START + word for word in _HAN.sub(r" \1 ", normalized).split()]
 
 
 class Subwords:
-    """A vocabulary of pieces, each with the logarithm of how likely it is."""
+    """A unigram subword model: pieces with their log probabilities.
+
+    Parameters
+    ----------
+    pieces
+        (piece, log probability), in the order of their ids. The first ones are `SPECIAL`.
+    """
 
     padding, end = SPECIAL.index(PADDING), SPECIAL.index(END)
 
@@ -42,82 +48,86 @@ class Subwords:
         self.pieces = list(pieces)
         names = [piece for piece, _ in self.pieces]
         if tuple(names[: len(SPECIAL)]) != SPECIAL or len(set(names)) < len(names):
-            raise InputError("a vocabulary begins with the special pieces, and has each piece once.")
-        self._known = {piece: (number, score) for number, (piece, score) in enumerate(self.pieces) if number >= len(SPECIAL)}
+            raise InputError("the vocabulary must begin with the special pieces and contain each piece once.")
+        self._lookup = {
+            piece: (piece_id, score) for piece_id, (piece, score) in enumerate(self.pieces) if piece_id >= len(SPECIAL)
+        }
         self._first_byte = SPECIAL.index(BYTES[0])
-        self._longest = max(map(len, self._known), default=1)
-        self._unknown_score = min((score for _, score in self._known.values()), default=0.0) - _UNKNOWN_PENALTY
-        self._words: dict[str, list[int]] = {}
+        self._max_length = max(map(len, self._lookup), default=1)
+        self._unknown_score = min((score for _, score in self._lookup.values()), default=0.0) - _UNKNOWN_PENALTY
+        self._cache: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self.pieces)
 
     def encode(self, text: str) -> list[int]:
-        """The numbers of a text's pieces, without an end marker."""
-        numbers: list[int] = []
+        """The piece ids of a text, without an end marker."""
+        piece_ids: list[int] = []
         for word in words_of(text):
-            known = self._words.get(word)
-            if known is None:
-                if len(self._words) >= _REMEMBERED_WORDS:
-                    self._words.clear()
-                known = self._words[word] = self._best(word)
-            numbers += known
-        return numbers
+            word_ids = self._cache.get(word)
+            if word_ids is None:
+                if len(self._cache) >= _MAX_CACHED_WORDS:
+                    self._cache.clear()
+                word_ids = self._cache[word] = self._encode_word(word)
+            piece_ids += word_ids
+        return piece_ids
 
-    def _best(self, word: str) -> list[int]:
-        """The most likely pieces of one word (Viterbi); a start mark that stands alone says nothing and is left out."""
+    def _encode_word(self, word: str) -> list[int]:
+        """The most likely pieces of one word (Viterbi). A piece that is only `WORD_START` carries no meaning and is dropped."""
         size = len(word)
         scores = [0.0] + [float("-inf")] * size
         steps: list[tuple[int, int | None]] = [(0, None)] * (size + 1)
         for start in range(size):
-            here = scores[start]
-            for end in range(start + 1, min(size, start + self._longest) + 1):
-                found = self._known.get(word[start:end])
-                if found is not None and here + found[1] > scores[end]:
-                    scores[end], steps[end] = here + found[1], (start, found[0])
-            if here + self._unknown_score > scores[start + 1]:
-                scores[start + 1], steps[start + 1] = here + self._unknown_score, (start, None)
-        numbers: list[int] = []
+            prefix_score = scores[start]
+            for end in range(start + 1, min(size, start + self._max_length) + 1):
+                piece = self._lookup.get(word[start:end])
+                if piece is not None and prefix_score + piece[1] > scores[end]:
+                    scores[end], steps[end] = prefix_score + piece[1], (start, piece[0])
+            if prefix_score + self._unknown_score > scores[start + 1]:
+                scores[start + 1], steps[start + 1] = prefix_score + self._unknown_score, (start, None)
+        piece_ids: list[int] = []
         end = size
         while end:
-            start, number = steps[end]
-            if number is None:
-                numbers += reversed([self._first_byte + byte for byte in word[start:end].encode()])
+            start, piece_id = steps[end]
+            if piece_id is None:
+                piece_ids += reversed([self._first_byte + byte for byte in word[start:end].encode()])
             elif word[start:end] != WORD_START:
-                numbers.append(number)
+                piece_ids.append(piece_id)
             end = start
-        return numbers[::-1]
+        return piece_ids[::-1]
 
     @cached_property
     def characters(self) -> frozenset[str]:
-        """Every character that some piece has."""
-        return frozenset(character for piece in self._known for character in piece)
+        """All characters that occur in pieces."""
+        return frozenset(character for piece in self._lookup for character in piece)
 
     def unknown_letter_share(self, text: str) -> float:
-        """How many of a text's letters, from 0 to 1, are in no piece: the vocabulary was learned without them."""
+        """The share (0 to 1) of a text's letters that occur in no piece, because the vocabulary was learned without them."""
         letters = [letter for word in words_of(text) for letter in word[1:] if unicodedata.category(letter)[0] == "L"]
         return sum(letter not in self.characters for letter in letters) / len(letters) if letters else 0.0
 
     def save(self, path: Path) -> None:
+        """Write one line for each piece: the piece, a tab, its log probability."""
         with replacing(path) as temporary:
             temporary.write_text("".join(f"{piece}\t{score:.6g}\n" for piece, score in self.pieces), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Subwords":
+        """Read a file that `save` wrote."""
         with Source(path) as source:
-            return cls([_parsed(line, Place(path, number)) for number, line in source.lines()])
+            return cls([_parse_piece(line, Place(path, number)) for number, line in source.lines()])
 
 
-def _parsed(line: str, place: Place) -> tuple[str, float]:
+def _parse_piece(line: str, place: Place) -> tuple[str, float]:
     piece, tab, score = line.rstrip("\n").partition("\t")
     try:
         if not tab:
             raise ValueError
         return piece, float(score)
     except ValueError:
-        raise InputError(f"{place}: a piece, a tab and a number are expected. Get the model again.") from None
+        raise InputError(f"{place}: expected a piece, a tab and a number. Get the model again.") from None
 
 
 def word_lines(texts: Iterable[str]) -> Iterable[str]:
-    """Texts as a vocabulary is learned from them: their words, parted by spaces."""
+    """The texts as training input for a vocabulary: their words, separated by spaces."""
     return (" ".join(word.removeprefix(WORD_START) for word in words_of(text)) for text in texts)

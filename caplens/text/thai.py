@@ -1,4 +1,4 @@
-"""Thai words by PyThaiNLP's newmm, a dictionary-based longest matching."""
+"""The `newmm` tokenizer for Thai: dictionary-based longest matching from PyThaiNLP."""
 
 from collections.abc import Iterable
 

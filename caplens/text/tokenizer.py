@@ -1,4 +1,4 @@
-"""What a tokenizer is, the registry of them, and which one a language gets unless told otherwise."""
+"""The base class of tokenizers, their registry, and the default tokenizer of each language."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,34 +16,48 @@ from caplens.errors import InputError
 from caplens.plugins import find_plugins, load_plugin
 from caplens.text.vocabulary import Vocabulary
 
-Numbers = NDArray[np.int32]
+TokenIds = NDArray[np.int32]
 
 
 class Tokenizer(ABC):
-    """Turns a caption into tokens. One object serves one language and may remember words it has seen."""
+    """Splits captions of one language into tokens.
+
+    Parameters
+    ----------
+    lang
+        The language of the captions.
+
+    Attributes
+    ----------
+    name
+        The name by which `get_tokenizer` finds it.
+    summary
+        One line for `caplens list tokenizers`. Only plugins need it.
+    library
+        The package that does the work, if any; its version is part of the signature.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
-    """One line for `caplens list tokenizers`, of tokenizers of other packages."""
+    library: ClassVar[str | None] = None
 
     def __init__(self, lang: str = "en") -> None:
         self.lang = lang
 
-    library: ClassVar[str | None] = None
-    """The package that does the work, whose version is part of the signature."""
-
     @property
     def signature(self) -> str:
+        """The name, with the version of the library where there is one (`jieba@0.42.1`)."""
         return self.name if self.library is None else f"{self.name}@{version(self.library)}"
 
     @abstractmethod
-    def __call__(self, text: str) -> list[str]: ...
+    def __call__(self, text: str) -> list[str]:
+        """The tokens of a text."""
 
-    def numbered(self, texts: Sequence[str], vocabulary: Vocabulary) -> tuple[Numbers, Numbers]:
-        """The tokens of several texts as numbers, end to end, and how many each text has."""
+    def token_ids(self, texts: Sequence[str], vocabulary: Vocabulary) -> tuple[TokenIds, TokenIds]:
+        """The token ids of several texts, concatenated, and the number of tokens of each text."""
         tokens = [self(text) for text in texts]
-        numbers = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(tokens)), np.int32)
-        return numbers, np.fromiter(map(len, tokens), np.int32, len(tokens))
+        token_ids = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(tokens)), np.int32)
+        return token_ids, np.fromiter(map(len, tokens), np.int32, len(tokens))
 
 
 class TokenizerEntry(NamedTuple):
@@ -64,31 +78,52 @@ TOKENIZERS = {
         "Unicode words, single characters for scripts without spaces, no punctuation",
     ),
     "char": TokenizerEntry("char", "CharTokenizer", None, "single characters of any script, no punctuation"),
-    "space": TokenizerEntry("space", "SpaceTokenizer", None, "what spaces part, as it is: for text that is tokenized already"),
+    "space": TokenizerEntry("space", "SpaceTokenizer", None, "splits at whitespace only, for text that is already tokenized"),
     "13a": TokenizerEntry(
         "mteval_13a", "Mteval13aTokenizer", "sacrebleu", "sacrebleu's 13a on lower-cased text, punctuation kept"
     ),
     "intl": TokenizerEntry(
         "mteval_intl", "MtevalIntlTokenizer", "sacrebleu", "sacrebleu's intl on lower-cased text, punctuation kept"
     ),
-    "jieba": TokenizerEntry("chinese", "JiebaTokenizer", "cjk", "Chinese words by jieba, no punctuation"),
-    "ja-mecab": TokenizerEntry("japanese", "JapaneseTokenizer", "cjk", "Japanese words by MeCab with IPADIC, no punctuation"),
-    "ko-mecab": TokenizerEntry("korean", "KoreanTokenizer", "cjk", "Korean morphemes by mecab-ko, no punctuation"),
-    "newmm": TokenizerEntry("thai", "ThaiTokenizer", "cjk", "Thai words by PyThaiNLP's newmm, no punctuation"),
+    "jieba": TokenizerEntry("chinese", "JiebaTokenizer", "cjk", "Chinese words from jieba, no punctuation"),
+    "ja-mecab": TokenizerEntry("japanese", "JapaneseTokenizer", "cjk", "Japanese words from MeCab with IPADIC, no punctuation"),
+    "ko-mecab": TokenizerEntry("korean", "KoreanTokenizer", "cjk", "Korean morphemes from mecab-ko, no punctuation"),
+    "newmm": TokenizerEntry("thai", "ThaiTokenizer", "cjk", "Thai words from PyThaiNLP's newmm, no punctuation"),
 }
 
 
 def default_tokenizer(lang: str | None) -> str:
-    """English gets the tokenizer of the COCO evaluation, every other language Unicode words. No language means English."""
+    """The name of the tokenizer that captions in `lang` get by default.
+
+    Parameters
+    ----------
+    lang
+        A BCP-47 code. None counts as English.
+
+    Returns
+    -------
+    str
+        `ptb`, the tokenizer of the COCO evaluation, for English, and `unicode` for every other language.
+
+    Raises
+    ------
+    InputError
+        If the language code is unknown.
+
+    Examples
+    --------
+    >>> default_tokenizer("en-GB"), default_tokenizer("de")
+    ('ptb', 'unicode')
+    """
     return "ptb" if lang is None or base_language(lang) == "en" else "unicode"
 
 
 PLUGINS = "caplens.tokenizers"
-"""The entry points of other packages: name -> a `Tokenizer` class."""
+"""The entry point group for tokenizers of other packages; each entry is a `Tokenizer` class."""
 
 
 def list_tokenizers() -> dict[str, tuple[str | None, str]]:
-    """Name -> the extra that it needs and a summary, of every tokenizer that there is."""
+    """Name -> the extra it needs and its summary, for all tokenizers, plugins included."""
     entries = {name: (entry.extra, entry.summary) for name, entry in TOKENIZERS.items()}
     plugins = {name: (None, _plugin(name).summary) for name in find_plugins(PLUGINS) if name not in entries}
     return {**entries, **plugins}
@@ -103,12 +138,37 @@ def _plugin(name: str) -> type[Tokenizer]:
 
 @cache
 def get_tokenizer(name: str, lang: str = "en") -> Tokenizer:
-    """The tokenizer called `name`, for captions in `lang`."""
+    """Create a tokenizer. The same arguments return the same object.
+
+    Parameters
+    ----------
+    name
+        A key of `TOKENIZERS`, or the name of a plugin.
+    lang
+        The language of the captions.
+
+    Returns
+    -------
+    Tokenizer
+        Call it with a text to get its tokens.
+
+    Raises
+    ------
+    InputError
+        If there is no tokenizer called `name`.
+    MissingExtraError
+        If its library is not installed.
+
+    Examples
+    --------
+    >>> get_tokenizer("ptb")("A dog's ball.")
+    ['a', 'dog', "'s", 'ball']
+    """
     if name in TOKENIZERS:
         entry = TOKENIZERS[name]
         tokenizer: Tokenizer = getattr(import_module(f"caplens.text.{entry.module}"), entry.class_name)(lang)
         return tokenizer
     if name in find_plugins(PLUGINS):
         return _plugin(name)(lang)
-    choice = ", ".join([*TOKENIZERS, *find_plugins(PLUGINS)])
-    raise InputError(f"unknown tokenizer {name!r}; choose one of: {choice}.")
+    choices = ", ".join([*TOKENIZERS, *find_plugins(PLUGINS)])
+    raise InputError(f"unknown tokenizer {name!r}; choose one of: {choices}.")

@@ -1,14 +1,14 @@
-"""Tokens as numbers."""
+"""The mapping from tokens to ids."""
 
 SEPARATOR = "\0"
-"""Stands between texts that are tokenised in one go; no tokenizer makes it a token."""
+"""Put between texts that are tokenized in one call; no tokenizer returns it as a token of a text."""
 
 
 class Vocabulary(dict[str, int]):
-    """Token -> number, given in the order of first sight. The separator has the number -1 and is not in it."""
+    """Token -> id, in order of first occurrence. Lookup adds a new token. The separator has the id -1 and is not stored."""
 
     def __missing__(self, token: str) -> int:
         if token == SEPARATOR:
             return -1
-        number = self[token] = len(self)
-        return number
+        token_id = self[token] = len(self)
+        return token_id

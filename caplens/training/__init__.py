@@ -1,1 +1,1 @@
-"""Training: the loop, one recipe per file, and caplens-mini."""
+"""Training: the loop, the recipes, and caplens-mini."""

@@ -1,7 +1,7 @@
 """Further positives for `train pacs`: an image generated from each caption, and a caption of each photo (PAC-S, section 3).
 
-Any text-to-image model of diffusers and any captioner will do. What is generated is kept at once, so that a run that was stopped goes
-on; the file that training reads is written at the end.
+Any text-to-image model of diffusers and any captioner can be used. Each result is written as soon as it is generated, so that a
+stopped run can be resumed. The file that training reads is written at the end.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ from caplens.progress import track
 from caplens.training.recipes.pacs import MADE_CAPTION, MADE_IMAGE
 
 Paint = Callable[[Sequence[str], Sequence[int]], list[Image.Image]]
-"""Captions and a seed for each, to images."""
-_DESCRIBED = "described.jsonl"
+"""(captions, seeds) -> images"""
+_DESCRIPTIONS_FILE = "described.jsonl"
 
 
 def augment_captions(
@@ -39,37 +39,64 @@ def augment_captions(
     seed: int = 0,
     batch: int = 8,
 ) -> Path:
-    """Make what is missing; gives back the file of the samples with `made_image` and `made_caption`.
+    """Generate an image of each caption and a caption of each photo.
 
-    The names of photos are relative to `images`, and stay so in the file.
+    Results of an earlier run in the same folder are used again.
+
+    Parameters
+    ----------
+    samples
+        Good captions. Those without an image are left out.
+    images
+        The folder that the names of photos are relative to; they stay so in the file.
+    folder
+        Where to write the results.
+    paint
+        The text-to-image model, such as `load_painter` returns.
+    captioner
+        The captioner, such as `load_captioner` returns.
+    seed
+        An image depends on its caption and this seed only.
+    batch
+        Captions or photos that are processed together.
+
+    Returns
+    -------
+    Path
+        The file of the samples with `made_image` and `made_caption`.
     """
     usable = [
-        (sample, opened) for sample, opened in zip(samples, with_images(samples, images), strict=True) if _is_usable(opened)
+        (sample, resolved) for sample, resolved in zip(samples, with_images(samples, images), strict=True) if _is_usable(resolved)
     ]
     if not usable:
-        raise InputError(f"no caption has an image; pass the folder of the images with {option('images')}.")
+        raise InputError(f"no caption has an image; give the folder of the images with {option('images', 'FOLDER')}.")
     try:
         (folder / "images").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{folder}: this folder cannot be made ({error.strerror}). Choose another with {option('out')}."
+            f"{folder}: this folder cannot be created ({error.strerror}). Choose another with {option('out', 'FOLDER')}."
         ) from None
-    photos = {opened.group: opened.image for _, opened in usable if opened.image is not None}
-    # First, because it is quick: a photo that cannot be opened is told before hours of painting.
-    described = _describe(photos, folder, captioner, batch)
-    _paint([opened.caption for _, opened in usable if opened.caption], folder, paint, seed, batch)
-    made = (
+    photos = {resolved.group: resolved.image for _, resolved in usable if resolved.image is not None}
+    # Captioning comes first because it is quick: a photo that cannot be opened is reported before hours of painting.
+    descriptions = _describe(photos, folder, captioner, batch)
+    _paint([resolved.caption for _, resolved in usable if resolved.caption], folder, paint, seed, batch)
+    augmented = (
         replace(
             sample,
-            meta={**sample.meta, MADE_IMAGE: _image_name(sample.caption or "", seed), MADE_CAPTION: described[opened.group]},
+            meta={
+                **sample.meta,
+                MADE_IMAGE: _image_name(sample.caption or "", seed),
+                MADE_CAPTION: descriptions[resolved.group],
+            },
         )
-        for sample, opened in usable
+        for sample, resolved in usable
     )
-    write_samples(made, folder / "captions.jsonl")
+    write_samples(augmented, folder / "captions.jsonl")
     return folder / "captions.jsonl"
 
 
 def _is_usable(sample: Sample) -> bool:
+    """Whether the sample has an image and a caption."""
     return sample.image is not None and bool(sample.caption and sample.caption.strip())
 
 
@@ -78,68 +105,94 @@ def _image_name(caption: str, seed: int) -> str:
 
 
 def _paint(captions: Sequence[str], folder: Path, paint: Paint, seed: int, batch: int) -> None:
+    """Write the missing images of captions."""
     missing = [caption for caption in dict.fromkeys(captions) if not (folder / _image_name(caption, seed)).is_file()]
-    parts = [missing[start : start + batch] for start in range(0, len(missing), batch)]
-    for part in track(parts, "painting captions", len(missing), size=len):
-        # A caption's image does not depend on which others are painted with it.
-        seeds = [int.from_bytes(hashlib.sha256(f"{seed} {caption}".encode()).digest()[:4]) for caption in part]
-        for caption, image in zip(part, paint(part, seeds), strict=True):
+    batches = [missing[start : start + batch] for start in range(0, len(missing), batch)]
+    for texts in track(batches, "painting captions", len(missing), size=len):
+        # Each caption has its own seed, so that its image does not depend on the rest of the batch.
+        seeds = [int.from_bytes(hashlib.sha256(f"{seed} {caption}".encode()).digest()[:4]) for caption in texts]
+        for caption, image in zip(texts, paint(texts, seeds), strict=True):
             with replacing(folder / _image_name(caption, seed)) as temporary:
                 image.convert("RGB").save(temporary, format="PNG")
 
 
 def _describe(photos: dict[str, ImageSource], folder: Path, captioner: Captioner, batch: int) -> dict[str, str]:
-    """Photo -> what is said of it."""
-    place = folder / _DESCRIBED
-    found = _read_described(place)
-    missing = [name for name in photos if name not in found]
-    parts = [missing[start : start + batch] for start in range(0, len(missing), batch)]
-    for part in track(parts, "describing photos", len(missing), size=len):
+    """Photo -> generated caption. New captions are appended to a file in `folder`."""
+    path = folder / _DESCRIPTIONS_FILE
+    descriptions = _read_descriptions(path)
+    missing = [name for name in photos if name not in descriptions]
+    batches = [missing[start : start + batch] for start in range(0, len(missing), batch)]
+    for names in track(batches, "describing photos", len(missing), size=len):
+        new = _caption_photos({name: photos[name] for name in names}, captioner)
         try:
-            images = [decode(read(photos[name]), media_name(photos[name])) for name in part]
-        except UnreadableError as error:
-            raise InputError(f"{error}.") from None
-        said = {name: text.strip() for name, text in zip(part, captioner(images), strict=True)}
-        empty = next((name for name, text in said.items() if not text), None)
-        if empty is not None:
-            raise InputError(f"{empty}: the captioner returns no text for it. Choose another captioner, or leave the photo out.")
-        try:
-            with place.open("a", encoding="utf-8") as out:
-                out.writelines(json.dumps([name, text], ensure_ascii=False) + "\n" for name, text in said.items())
+            with path.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps([name, text], ensure_ascii=False) + "\n" for name, text in new.items())
         except OSError as error:
-            raise InputError(f"{place}: cannot be written ({error.strerror}). Make room and run the command again.") from None
-        found |= said
-    return {name: found[name] for name in photos}
+            raise InputError(
+                f"{path}: cannot be written ({error.strerror}). Free some disk space, then run the command again."
+            ) from None
+        descriptions |= new
+    return {name: descriptions[name] for name in photos}
 
 
-def _read_described(place: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if place.is_file():
-        for line in place.read_text(encoding="utf-8").splitlines():
+def _caption_photos(photos: dict[str, ImageSource], captioner: Captioner) -> dict[str, str]:
+    try:
+        images = [decode(read(photo), media_name(photo)) for photo in photos.values()]
+    except UnreadableError as error:
+        raise InputError(f"{error}.") from None
+    captions = {name: text.strip() for name, text in zip(photos, captioner(images), strict=True)}
+    empty = next((name for name, text in captions.items() if not text), None)
+    if empty is not None:
+        raise InputError(f"{empty}: the captioner returns no text for it. Choose another captioner, or leave the photo out.")
+    return captions
+
+
+def _read_descriptions(path: Path) -> dict[str, str]:
+    descriptions: dict[str, str] = {}
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
             try:
                 name, text = json.loads(line)
             except ValueError:
-                # The end of a line that was being written when the run was killed.
+                # A line that was only partly written when the run was killed.
                 continue
-            found[str(name)] = str(text)
-    return found
+            descriptions[str(name)] = str(text)
+    return descriptions
 
 
 def load_painter(name: str, *, steps: int, size: int, device: str = "auto") -> Paint:
-    """A text-to-image model of diffusers: a name on the hub, or a folder."""
+    """Load a text-to-image model of diffusers.
+
+    Parameters
+    ----------
+    name
+        Its name on the hub, or its folder.
+    steps
+        Denoising steps per image.
+    size
+        Height and width of images in pixels.
+    device
+        As for models: `auto`, `cpu`, `cuda`, ….
+
+    Returns
+    -------
+    Paint
+        A function from captions and seeds to images.
+    """
     diffusers = require("diffusers", "Painting captions", "augment")
-    where = choose_device(device, torch)
-    kind = torch.float16 if where.startswith("cuda") else torch.float32
+    device = choose_device(device, torch)
+    dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:
-        pipe = diffusers.AutoPipelineForText2Image.from_pretrained(name, use_safetensors=True).to(where, kind)
+        pipe = diffusers.AutoPipelineForText2Image.from_pretrained(name, use_safetensors=True).to(device, dtype)
     except Exception as error:
-        # A missing network, damaged files and unsafe pickles all raise something else.
+        # A missing network, damaged files and unsafe pickles raise errors of many types.
         raise InputError(f"{name}: diffusers cannot load this model ({reason(error)}).") from None
     pipe.set_progress_bar_config(disable=True)
 
     def paint(captions: Sequence[str], seeds: Sequence[int]) -> list[Image.Image]:
-        rng = [torch.Generator("cpu").manual_seed(seed) for seed in seeds]
-        made: list[Image.Image] = pipe(list(captions), generator=rng, num_inference_steps=steps, height=size, width=size).images
-        return made
+        generators = [torch.Generator("cpu").manual_seed(seed) for seed in seeds]
+        output = pipe(list(captions), generator=generators, num_inference_steps=steps, height=size, width=size)
+        images: list[Image.Image] = output.images
+        return images
 
     return paint

@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_told():
         CaptionScore("clipscore", model_name_or_path="openai/clip-vit-base-patch16")
     with pytest.raises(InputError, match="references are texts"):
         CaptionScore("clipscore").update(["a cat"], np.zeros((1, 3, 8, 8)))
-    with pytest.raises(InputError, match="images are given with images="):
+    with pytest.raises(InputError, match="images are passed with images="):
         CaptionScore("CLIPScore").update([object()], ["a cat"])
     with pytest.raises(InputError, match="2 captions and 1 references"):
         load("cider").compute(predictions=CAPTIONS, references=REFERENCES[:1])

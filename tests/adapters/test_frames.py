@@ -52,5 +52,5 @@ def test_results_become_a_table(library):
 
 
 def test_what_is_wrong_in_a_table_is_told_with_its_row(library):
-    with pytest.raises(InputError, match="table, row 1: 'caption' must be text"):
+    with pytest.raises(InputError, match="data frame, row 1: 'caption' must be text"):
         package.score(library.DataFrame({"id": ["1"], "caption": [3]}), ["length"])

@@ -45,7 +45,7 @@ def test_a_checkpoint_that_changes_nothing_is_an_error(models, tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda state: {f"model.{key}": value for key, value in state.items()}, "have no place in the model"),
+        (lambda state: {f"model.{key}": value for key, value in state.items()}, "do not exist in the model"),
         (lambda state: {**state, "logit_scale": torch.zeros(3)}, "model of another size"),
         (lambda state: {"nothing": 3}, "no weights in this file"),
     ],

@@ -92,8 +92,8 @@ def test_what_is_no_photo_is_told_and_remembered(mini, tmp_path):
     engine = Engine(mini)
     pictures = [tmp_path / "chart.png", tmp_path / "noise.png", *photos]
     expected = [True, True, *[False] * len(photos)]
-    assert engine.images(pictures).marked.tolist() == expected
-    assert engine.images(pictures).marked.tolist() == expected
+    assert engine.images(pictures).out_of_domain.tolist() == expected
+    assert engine.images(pictures).out_of_domain.tolist() == expected
 
 
 def test_flatness_of_one_colour_and_of_a_slope():
@@ -109,7 +109,7 @@ def test_doubts_stand_beside_scores(write):
     ]
     results = package.score(write("captions.jsonl", rows), "clipscore", images=EXAMPLES)
     assert results.to_dict()["doubts"] == {"2": "caplens-mini was not trained on Swahili"}
-    assert [row["coverage_warning"] for row in results.to_rows()] == [None, "caplens-mini was not trained on Swahili"]
+    assert [row["doubt"] for row in results.to_rows()] == [None, "caplens-mini was not trained on Swahili"]
     assert results.warnings == ["do not trust the scores of 1 of the captions: caplens-mini was not trained on Swahili."]
     assert "|w:1|" in results["clipscore"].signature
     assert "|prompt:none|" in results["clipscore"].signature
@@ -125,7 +125,7 @@ def test_a_copy_of_its_folder_is_the_same_model(mini, tmp_path):
     ("file", "content", "sentence"),
     [
         ("model.json", b"{}", "does not describe a model of caplens"),
-        ("model.json", b"{", "no readable JSON"),
+        ("model.json", b"{", "not readable JSON"),
         ("text.onnx", b"no graph", "onnxruntime cannot load this file"),
         ("vocabulary.tsv", None, "vocabulary.tsv is missing"),
     ],

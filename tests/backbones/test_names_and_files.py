@@ -24,7 +24,7 @@ def test_a_name_has_a_family_a_model_and_options():
 
 @pytest.mark.parametrize("name", ["openai/clip", "clip", "", "hf:", "https://example.org/x"])
 def test_what_is_no_name_is_explained(name):
-    with pytest.raises(InputError, match=r"is no name of a model: a name is caplens-mini, .* or begins with hf:"):
+    with pytest.raises(InputError, match=r"is not a model name: a name is caplens-mini, .* or starts with hf:"):
         load_backbone(name)
 
 
@@ -86,7 +86,7 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_explained():
-    with pytest.raises(InputError, match="there is no such folder of a model"):
+    with pytest.raises(InputError, match="there is no such model folder"):
         load_backbone("hf:/no/such/folder")
 
 

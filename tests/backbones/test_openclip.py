@@ -109,7 +109,7 @@ def test_nllb_reads_the_language(tmp_path):
     np.testing.assert_allclose(mixed[[1, 3]], english[[1, 3]], atol=1e-5)
     np.testing.assert_allclose(mixed[[0, 2, 4]], german[[0, 2, 4]], atol=1e-5)
     assert not np.allclose(german, english, atol=1e-3)
-    with pytest.raises(InputError, match="no code of NLLB is known for the language 'vo'"):
+    with pytest.raises(InputError, match="no NLLB code is known for the language 'vo'"):
         backbone.encode_texts(["a"], ["vo"])
 
 

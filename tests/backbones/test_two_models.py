@@ -54,7 +54,7 @@ def test_the_image_tower_of_mclip_is_told_by_its_name(mclip_folder, clip_folder,
     nameless = tmp_path / "model"
     mclip_folder.rename(nameless)
     try:
-        with pytest.raises(InputError, match="does not tell which model encodes the images"):
+        with pytest.raises(InputError, match="does not say which model encodes the images"):
             load_backbone(f"mclip:{nameless}", device="cpu")
     finally:
         nameless.rename(mclip_folder)

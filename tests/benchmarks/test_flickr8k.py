@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import caplens as package
-from caplens.benchmarks import RatedSamples, RatingBenchmark, evaluate, get_benchmark
+from caplens.benchmarks import RatedSamples, RatingBenchmark, get_benchmark
+from caplens.benchmarks.evaluate import evaluate_metrics
 from caplens.data import Sample
 from caplens.metrics import get_metric
 
@@ -77,8 +78,8 @@ def test_the_original_files_are_read_by_their_protocol(tiny):
         ("ExpertAnnotations.txt", "x.jpg\ty.jpg#0\t1\t2\n", "line 1: 4 tab-separated fields where 5 are expected"),
         ("ExpertAnnotations.txt", "\nx.jpg\ty.jpg#0\t1\t2\tbad\n", "line 2: the ratings .* are not numbers"),
         ("ExpertAnnotations.txt", "x.jpg\ty.jpg#0\t1\t2\tnan\n", "line 1: the ratings .* are not numbers"),
-        ("ExpertAnnotations.txt", "x.jpg\ty.jpg#9\t1\t2\t3\n", "'y.jpg#9' is not in the file of captions"),
-        ("ExpertAnnotations.txt", "q.jpg\ty.jpg#0\t1\t2\t3\n", "'q.jpg' is not in the file of captions"),
+        ("ExpertAnnotations.txt", "x.jpg\ty.jpg#9\t1\t2\t3\n", "'y.jpg#9' is not in the captions file"),
+        ("ExpertAnnotations.txt", "q.jpg\ty.jpg#0\t1\t2\t3\n", "'q.jpg' is not in the captions file"),
         ("Flickr8k.token.txt", "x.jpg\ta dog\n", "'x.jpg' is not a caption id"),
     ],
 )
@@ -132,7 +133,9 @@ def test_ratings_of_one_photo_are_resampled_together():
             ]
             return RatedSamples(samples, np.repeat(human, self.copies).astype(float))
 
-    alone, twice = (evaluate(Copies(n), ".", [get_metric("length")], resamples=200).results["length"]["pearson"] for n in (1, 2))
+    alone, twice = (
+        evaluate_metrics(Copies(n), ".", [get_metric("length")], resamples=200).results["length"]["pearson"] for n in (1, 2)
+    )
     assert twice[:3] == pytest.approx(alone[:3])
     assert (alone.points, twice.points) == (60, 120)
 

@@ -73,7 +73,7 @@ def test_ratings_of_several_people_are_aggregated(tmp_path):
     assert load(tmp_path, "median").human.tolist() == [2, 4]
     assert load(tmp_path, "expanded").human.tolist() == [1, 2, 6, 4]
     nameless, wordy = {"image": "1.jpg", "rating": 1}, {"image": "1.jpg", "caption": "a dog", "score": "x"}
-    for broken, words in (([nameless], "entry 1: there is no 'mt' or"), ([wordy], "entry 1: 'x' is no rating")):
+    for broken, words in (([nameless], "entry 1: there is no 'mt' or"), ([wordy], "entry 1: 'x' is not a rating")):
         (tmp_path / "vicr_test.json").write_text(json.dumps(broken), encoding="utf-8")
         with pytest.raises(package.InputError, match=words):
             load(tmp_path, "mean")

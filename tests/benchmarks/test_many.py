@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 import caplens as package
-from caplens.comparison.languages import correlate_languages, read_quality
-from caplens.benchmarks.leakage import find_leaks
 from caplens.benchmarks import get_benchmark
+from caplens.benchmarks.leakage import find_leaks
+from caplens.comparison.languages import correlate_languages, read_quality
 
 
 def test_pascal_50s_is_reproduced(benchmarks, golden):
@@ -153,7 +153,7 @@ def test_scores_are_correlated_across_languages(collection, write):
     for part, value in (("all", 0), ("low", -1), ("high", 1)):
         assert across.correlations["length"][part] == pytest.approx(np.array([[1, value], [value, 1]]))
     assert across.to_dict()["correlations"]["length"]["high"] == [[1, 1], [1, 1]]
-    assert across.known == {"en": 0, "fr": 6}
+    assert across.with_quality == {"en": 0, "fr": 6}
     with pytest.raises(package.InputError, match="line 1: there is no 'quality'"):
         read_quality(write("bad.jsonl", [{"caption": "x", "lang": "fr"}]))
     with pytest.raises(package.InputError, match="none of the qualities is about a caption of this run"):
@@ -189,7 +189,7 @@ def test_leaks_are_found_by_name_and_by_content(collection, caplens):
     said = caplens("leakage", "xvnli", "--data", collection, "--training", listed, "-f", "json")
     assert said.status == 3
     assert json.loads(said.out)["same_name"] == ["12.jpg"]
-    for content, words in (("\n", "the list is empty"), ("12.jpg\ta dog\n", "line 1: this is no list of images")):
+    for content, words in (("\n", "the list is empty"), ("12.jpg\ta dog\n", "line 1: this is not a list of images")):
         listed.write_text(content, encoding="utf-8")
         assert words in caplens("leakage", "xvnli", "--data", collection, "--training", listed).err
     assert (
@@ -221,8 +221,8 @@ def test_overall_is_the_mean_of_the_languages(collection, caplens):
     # All English statements are in the order of their lengths, and half of the French.
     assert ["accuracy", "1", "length", "100.0", "50.0", "75.0"] in [line.split() for line in said.out.splitlines()]
     assert (
-        "--quality is for several languages"
-        in caplens("bench", "xvnli", "--data", collection, "-m", "length", "--quality", _quality(collection)).err
+        "--translation-quality is for several languages"
+        in caplens("bench", "xvnli", "--data", collection, "-m", "length", "--translation-quality", _quality(collection)).err
     )
 
 

@@ -24,14 +24,13 @@ def _lines(*rows):
         (_lines(GOOD, {"id": "2", "text": "a cat"}), ["line 2", "no 'caption'", "'text'"]),
         (_lines(GOOD, {"caption": "a cat"}), ["line 2", "no 'id'"]),
         (_lines({"id": "2", "text": "a cat"}), ["line 1", "no 'caption'"]),
-        (_lines(GOOD, OTHER, GOOD), ["line 3", "'1'", "already used on line 1"]),
         (_lines(GOOD, {**OTHER, "lang": "xx"}), ["line 2", "unknown language code 'xx'", "caplens list languages"]),
         (_lines(GOOD, {**OTHER, "ratings": ["good"]}), ["line 2", "'ratings' must be numbers", "'good'"]),
         (_lines(GOOD, {**OTHER, "ratings": True}), ["line 2", "'ratings' must be numbers"]),
         (_lines(GOOD, {**OTHER, "references": [1]}), ["line 2", "'references'", "1"]),
         (_lines(GOOD, {**OTHER, "caption": 5}), ["line 2", "'caption' must be text"]),
         (_lines(GOOD, {**OTHER, "id": None}), ["line 2", "no 'id'"]),
-        ("just some text\nand more\n", ["line 1", "format is not known", "'id' and 'caption'"]),
+        ("just some text\nand more\n", ["line 1", "format is not recognised", "'id' and 'caption'"]),
         ("id,caption\n1,a dog, really\n", ["line 2", "3 cells", "header has 2"]),
         ('id,caption\n1,"a dog\n', ["line 2", "broken table"]),
         ("id,caption,caption\n1,a,b\n", ["line 1", "'caption'", "twice"]),
@@ -101,10 +100,25 @@ def test_strict_stops_at_the_first_such_caption(caplens, write, tmp_path):
 def test_a_length_needs_no_references_where_cider_does(caplens, write, tmp_path):
     output = tmp_path / "scores.json"
     said = caplens("score", write("a.jsonl", [GOOD, {**OTHER, "references": []}]), "-m", "cider,length", "-o", output)
-    assert said.status == 3
+    assert said.status == 0, "every caption has a score, and nothing that was given is unusable"
+    assert "cider: 1 of 2 captions have no score: there are no references (2)" in said.err
     metrics = json.loads(output.read_text())["metrics"]
     assert metrics["length"]["values"] == [3, 3]
     assert metrics["cider"]["values"][1] is None
+    assert metrics["cider"]["errors"] == {"2": "there are no references"}
+    assert metrics["length"]["errors"] == {}
+
+
+def test_a_repeated_id_is_a_row_error_with_both_places(caplens, write, tmp_path):
+    output = tmp_path / "scores.json"
+    path = write("captions.jsonl", [GOOD, OTHER, GOOD])
+    said = caplens("score", path, "-o", output)
+    assert said.status == 3
+    assert "the id '1' appears twice, on line 1 and line 3" in said.err
+    document = json.loads(output.read_text())
+    assert [value is None for value in document["metrics"]["bleu1"]["values"]] == [False, False, True]
+    assert document["counts"]["failed"] == 1
+    assert caplens("convert", path, tmp_path / "captions.csv").status == 2
 
 
 def test_no_references_anywhere(caplens, write):
@@ -131,7 +145,7 @@ def test_a_reference_file_that_lacks_some_ids_gives_null_rows(caplens, write):
 def test_references_in_the_place_of_captions(caplens, write):
     said = caplens("score", write("captions.json", {"1": ["a dog", "one dog"]}))
     assert said.status == 2
-    assert "Give this file with --references" in said.err
+    assert "Pass it with --references" in said.err
 
 
 @pytest.mark.parametrize("character", ["\r", "\u2028", "\x0b", "\x0c", "\x85", "\n", "\x00"])
@@ -177,7 +191,7 @@ def test_a_failure_leaves_the_old_output_as_it_was(caplens, write, tmp_path):
         (["--tokenizer", "nope"], "unknown tokenizer 'nope'"),
         (["--images", "nowhere"], "no such folder of images"),
         (["--df", "nowhere"], "there is no such file"),
-        (["--output", "scores.xyz"], "does not tell the format"),
+        (["--output", "scores.xyz"], "names no format"),
     ],
 )
 def test_an_option_that_cannot_be(caplens, write, arguments, words):

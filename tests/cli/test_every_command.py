@@ -12,7 +12,7 @@ import click
 import pytest
 import typer.main
 
-from caplens.cli.main import app
+from caplens.cli.main import build_app
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
 
@@ -25,7 +25,7 @@ def _commands(group, name=()):
             yield (*name, part), command
 
 
-COMMANDS = dict(_commands(typer.main.get_command(app)))
+COMMANDS = dict(_commands(typer.main.get_command(build_app())))
 
 
 @pytest.mark.parametrize("name", COMMANDS, ids=" ".join)
@@ -43,10 +43,10 @@ def test_json_is_all_that_goes_to_standard_output(caplens, tmp_path):
     for arguments in (
         ("score", captions, "-m", "bleu1", "--resamples", 5),
         ("compare", captions, EXAMPLES / "bad.jsonl", "-m", "bleu1", "--resamples", 5),
-        ("robustness", captions, "-m", "bleu1", "--kind", "jumble", "--resamples", 5),
+        ("robustness", captions, "-m", "bleu1", "--perturbation", "jumble", "--resamples", 5),
         ("perturb", captions, tmp_path / "worse.jsonl"),
         ("convert", captions, tmp_path / "captions.csv"),
-        ("df", captions, tmp_path / "df.json", "--lang", "en"),
+        ("count-df", captions, tmp_path / "df.json", "--lang", "en"),
         ("list", "metrics"),
         ("store", "info"),
         ("doctor",),

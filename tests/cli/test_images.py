@@ -84,7 +84,7 @@ def test_bad_images_give_null_rows_and_status_3(caplens, job, clip_folder, write
     assert "there is no file" in found["errors"]["missing.png"]
     assert "outside the folder" in found["errors"]["../../etc/passwd"]
     assert "outside the folder" in found["errors"]["/etc/passwd"]
-    assert "is no image" in found["errors"]["text.jpg"]
+    assert "is not an image" in found["errors"]["text.jpg"]
     strict = caplens("score", captions, *options(clip_folder, job[1]), "--strict")
     assert strict.status == 2
 
@@ -136,17 +136,17 @@ def test_models_are_listed_with_their_licences(caplens):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["-m", "clipscore", "--device", "cuda"], "runs on the processor only"),
+        (["-m", "clipscore", "--device", "cuda"], "runs on the CPU only"),
         (["-m", "clipscore", "--dtype", "bf16"], "runs in fp32 only"),
-        (["--model", "nonsense"], "is no name of a model"),
-        (["--model", "hf:/no/such/folder"], "there is no such folder of a model"),
+        (["--model", "nonsense"], "is not a model name"),
+        (["--model", "hf:/no/such/folder"], "there is no such model folder"),
         (["--model", "hf:org/model", "--offline"], "nothing may be downloaded"),
         (["--model", "hf:{clip}", "--device", "cuda"], "no CUDA GPU"),
-        (["--model", "hf:{clip}", "--dtype", "int3"], "unknown number format 'int3'"),
+        (["--model", "hf:{clip}", "--dtype", "int3"], "unknown dtype 'int3'"),
         (["--model", "hf:{clip}", "--images", "/no/such/folder"], "there is no such folder of images"),
         (["--model", "hf:{clip}", "--store", "/dev/null/x"], "vectors cannot be stored there"),
         (["--model", "hf:{clip}", "--store", "x", "--no-store"], "choose one"),
-        (["--model", "hf:{clip},weights=/no/file.pth"], "there is no such file of weights"),
+        (["--model", "hf:{clip},weights=/no/file.pth"], "there is no weights file"),
     ],
 )
 def test_bad_choices_are_one_sentence(caplens, job, clip_folder, monkeypatch, tmp_path, arguments, sentence):

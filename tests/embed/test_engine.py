@@ -21,8 +21,8 @@ from caplens.backbones.base import normalized
 from caplens.backbones.transform import ImageTransform
 from caplens.data import Sample
 from caplens.embed import Engine, Store, Text
-from caplens.embed.decode_pool import DecoderPool, open_pixels
-from caplens.embed.images import decode, image_content_key, read
+from caplens.embed.decode_pool import DecoderPool, decode_images
+from caplens.embed.images import decode, image_key, read
 from caplens.errors import CaplensError
 
 TESTS = Path(__file__).parents[1]
@@ -76,22 +76,23 @@ def test_a_long_text_is_cut_or_split_into_sentences():
     long = "one two three four five six. seven eight nine ten eleven twelve. thirteen"
     backbone = FakeBackbone()
     cut, split = (
-        Engine(backbone, long=policy).texts([Text(long, "photo: "), Text("short", "photo: ")]) for policy in ("cut", "split")
+        Engine(backbone, overlong=policy).texts([Text(long, "photo: "), Text("short", "photo: ")])
+        for policy in ("truncate", "split")
     )
     whole = backbone.encode_texts([f"photo: {long}", "photo: short"])
     np.testing.assert_array_equal(cut.vectors, whole)
-    assert cut.marked.tolist() == [True, False]
+    assert cut.truncated.tolist() == [True, False]
     parts = backbone.encode_texts(
         [f"photo: {part}" for part in ("one two three four five six.", "seven eight nine ten eleven twelve.", "thirteen")]
     )
     np.testing.assert_allclose(split.vectors[0], normalized(parts.mean(axis=0)), atol=1e-6)
     np.testing.assert_array_equal(split.vectors[1], whole[1])
-    assert split.marked.tolist() == [False, False]
+    assert split.truncated.tolist() == [False, False]
 
 
 def test_a_sentence_that_is_too_long_itself_is_counted():
-    found = Engine(FakeBackbone(), long="split").texts([Text("word " * 30 + ". short.")])
-    assert found.marked.tolist() == [True]
+    found = Engine(FakeBackbone(), overlong="split").texts([Text("word " * 30 + ". short.")])
+    assert found.truncated.tolist() == [True]
 
 
 def test_a_damaged_vector_is_made_again(tmp_path, photos):
@@ -100,7 +101,7 @@ def test_a_damaged_vector_is_made_again(tmp_path, photos):
     log = tmp_path / "log"
     engine = Engine(FakeBackbone(log), Store(tmp_path / "store"))
     before = engine.images(photos)
-    with sqlite3.connect(engine._shelf.path) as connection:
+    with sqlite3.connect(engine._vectors.path) as connection:
         connection.execute("UPDATE vectors SET vector = zeroblob(32) WHERE rowid = 3")
     engine = Engine(FakeBackbone(log), Store(tmp_path / "store"))
     engine.prepare(photos, [])
@@ -162,7 +163,7 @@ def bad_images() -> dict[str, tuple[bytes | None, str | None]]:
     return {
         "good.jpg": (as_bytes(photo, "JPEG"), None),
         "truncated.jpg": (as_bytes(picture(3, 640, 480), "JPEG")[:3000], r"truncated\.jpg is damaged"),
-        "text.jpg": (b"this is no picture\n", r"text\.jpg is no image that can be read"),
+        "text.jpg": (b"this is no picture\n", r"text\.jpg is not an image that can be read"),
         "zero.jpg": (b"", r"zero\.jpg is empty"),
         "bomb.png": (bomb, r"bomb\.png has more pixels than can be unpacked safely"),
         "cmyk.jpg": (as_bytes(photo.convert("CMYK"), "JPEG"), None),
@@ -188,10 +189,10 @@ def test_every_bad_image_is_read_properly_or_gives_its_reason(tmp_path, recwarn)
     found = Engine(FakeBackbone(), batch_size=4).images([str(tmp_path / name) for name in names])
     for row, name in enumerate(names):
         reason = expected.get(name, (None, "is a folder"))[1]
-        assert (row in found.problems) == (reason is not None), (name, found.problems.get(row))
+        assert (row in found.errors) == (reason is not None), (name, found.errors.get(row))
         assert (found.index[row] < 0) == (reason is not None)
         if reason is not None:
-            assert re.search(reason, found.problems[row]), found.problems[row]
+            assert re.search(reason, found.errors[row]), found.errors[row]
     assert [str(warning.message) for warning in recwarn] == []
 
 
@@ -221,16 +222,16 @@ def test_pictures_are_read_as_a_person_sees_them(tmp_path):
 
 def test_an_image_that_changes_while_it_is_read_gets_no_vector_of_another(tmp_path, photos, monkeypatch):
     engine = Engine(FakeBackbone())
-    keys = engine._picture_keys(photos)
+    keys = engine._image_keys(photos)
     Path(photos[2]).write_bytes(Path(photos[5]).read_bytes())
-    monkeypatch.setattr(engine, "_picture_keys", lambda pictures: keys[: len(pictures)])
-    assert engine.images(photos[:3]).problems == {2: f"{photos[2]} changed while it was read"}
+    monkeypatch.setattr(engine, "_image_keys", lambda pictures: keys[: len(pictures)])
+    assert engine.images(photos[:3]).errors == {2: f"{photos[2]} changed while it was read"}
 
 
 def test_a_file_that_comes_or_changes_between_two_calls_is_read_anew(tmp_path, photos):
     engine = Engine(FakeBackbone())
     late = tmp_path / "late.png"
-    assert "there is no file" in engine.images([str(late)]).problems[0]
+    assert "there is no file" in engine.images([str(late)]).errors[0]
     picture(20).save(late)
     first = engine.images([str(late)]).vectors
     picture(21, 64, 64).save(late)
@@ -246,8 +247,8 @@ def test_pictures_in_memory_are_told_apart_by_what_is_seen_of_them():
     assert Engine(FakeBackbone()).images([upright, turned]).index.tolist() == [0, 1]
     cut = Image.open(io.BytesIO(as_bytes(picture(3, 640, 480), "JPEG")[:3000]))
     found = Engine(FakeBackbone()).images([cut, Image.new("RGB", (0, 0)), upright])
-    assert "is damaged" in found.problems[0]
-    assert list(found.problems) == [0, 1]
+    assert "is damaged" in found.errors[0]
+    assert list(found.errors) == [0, 1]
 
 
 @pytest.mark.parametrize("fit", ["crop", "pad", "squash", "patches"])
@@ -260,8 +261,8 @@ def test_an_image_of_any_shape_is_encoded_or_refused(fit):
 
     strips = [Image.new("RGB", size) for size in [(1, 1), (1, 300), (300, 1), (1, 12_000), (12_000, 1)]]
     found = Engine(Shaped()).images(strips)
-    assert not {0} & found.problems.keys()
-    assert all("too narrow" in reason for reason in found.problems.values())
+    assert not {0} & found.errors.keys()
+    assert all("too narrow" in reason for reason in found.errors.values())
 
 
 def test_the_model_is_not_loaded_for_images_that_cannot_be_read(tmp_path, photos):
@@ -273,7 +274,7 @@ def test_the_model_is_not_loaded_for_images_that_cannot_be_read(tmp_path, photos
     (tmp_path / "text.jpg").write_text("no picture", encoding="ascii")
     Engine(FakeBackbone(), Store(tmp_path / "store")).images(photos)
     found = Engine(NotLoaded(), Store(tmp_path / "store")).images([*photos, str(tmp_path / "text.jpg")])
-    assert list(found.problems) == [10]
+    assert list(found.errors) == [10]
 
 
 @pytest.mark.parametrize("what", ["images", "texts"])
@@ -311,9 +312,9 @@ def test_processes_open_images_as_threads_do(tmp_path, photos):
     transform = ImageTransform((24, 20), resize=24)
     openers = DecoderPool(2, 4, transform)
     (tmp_path / "text.jpg").write_text("no picture", encoding="ascii")
-    items = [(image_content_key(read(path)), path) for path in [*photos[:2], str(tmp_path / "text.jpg")]]
+    items = [(image_key(read(path)), path) for path in [*photos[:2], str(tmp_path / "text.jpg")]]
     items.append((b"another key", photos[3]))
-    by_process, by_thread = openers(items), open_pixels(items, transform)
+    by_process, by_thread = openers(items), decode_images(items, transform)
     for one, other in zip(by_process[:2], by_thread[:2], strict=True):
         np.testing.assert_array_equal(one, other)
     assert [str(error) for error in by_process[2:]] == [str(error) for error in by_thread[2:]]
@@ -322,7 +323,7 @@ def test_processes_open_images_as_threads_do(tmp_path, photos):
     for process in openers._idle.queue:
         process._process.kill()
     (crashed,) = openers(items[:1])
-    assert str(crashed) == f"{photos[0]} crashed the process that opened it"
+    assert str(crashed) == f"{photos[0]} crashed the process that decoded it"
     np.testing.assert_array_equal(openers(items[:2])[1], by_thread[1])
 
 
@@ -332,11 +333,11 @@ def test_processes_that_all_crash_hold_nothing_up(photos):
     openers = DecoderPool(2, 4, transform)
     for process in openers._idle.queue:
         process._process.kill()
-    groups = [[(image_content_key(read(path)), path) for path in photos[start : start + 4]] for start in (0, 4)]
+    groups = [[(image_key(read(path)), path) for path in photos[start : start + 4]] for start in (0, 4)]
     with ThreadPoolExecutor(2) as pool:
         found = [pool.submit(openers, group) for group in groups]
         for opened, group in zip(found, groups, strict=True):
-            for one, other in zip(opened.result(timeout=60), open_pixels(group, transform), strict=True):
+            for one, other in zip(opened.result(timeout=60), decode_images(group, transform), strict=True):
                 np.testing.assert_array_equal(one, other)
 
 
@@ -348,10 +349,10 @@ def test_a_gpu_is_fed_by_processes(tmp_path, photos, monkeypatch):
         def pixels(self, image):
             raise AssertionError("images are opened elsewhere")
 
-    monkeypatch.setattr("caplens.embed.engine._WORTH_PROCESSES", 4)
+    monkeypatch.setattr("caplens.embed.executors.local._WORTH_PROCESSES", 4)
     Path(photos[3]).write_bytes(b"broken")
     engine = Engine(OnGPU(), workers=2)
     found = engine.images([*photos, picture(3)])
-    assert list(found.problems) == [3]
+    assert list(found.errors) == [3]
     expected = OnGPU().encode_pixels([OnGPU.transform(picture(number)) for number in range(3)])
     np.testing.assert_array_equal(found.vectors[found.index[:3]], expected)

@@ -24,23 +24,23 @@ def keys_of(count: int, start: int = 0) -> list[bytes]:
 @settings(max_examples=20, deadline=None)
 def test_what_was_put_comes_back_in_the_order_asked_for(order, stored):
     store = Store.temporary()
-    shelf = store.shelf("m", "f" * 64)
+    kept = store.model_vectors("m", "f" * 64)
     keys, vectors = keys_of(12), vectors_of(12)
-    shelf.put(keys[:stored], vectors[:stored], [number % 3 == 0 for number in range(stored)])
-    found = shelf.get([keys[number] for number in order])
+    kept.put(keys[:stored], vectors[:stored], [number % 3 == 0 for number in range(stored)])
+    found = kept.get([keys[number] for number in order])
     for row, number in enumerate(order):
         assert found.present[row] == (number < stored)
         if number < stored:
             np.testing.assert_array_equal(found.vectors[row], vectors[number])
-            assert found.cut[row] == (number % 3 == 0)
-    assert shelf.known(keys) == set(keys[:stored])
-    shelf.close()
+            assert found.flags[row] == (number % 3 == 0)
+    assert kept.present(keys) == set(keys[:stored])
+    kept.close()
 
 
 def test_vectors_outlive_the_process_and_do_not_mix_between_models(tmp_path):
-    Store(tmp_path).shelf("a", "1" * 64).put(keys_of(3), vectors_of(3), [False] * 3)
-    assert Store(tmp_path).shelf("a", "1" * 64).get(keys_of(4)).present.tolist() == [True, True, True, False]
-    assert not Store(tmp_path).shelf("b", "2" * 64).get(keys_of(3)).present.any()
+    Store(tmp_path).model_vectors("a", "1" * 64).put(keys_of(3), vectors_of(3), [False] * 3)
+    assert Store(tmp_path).model_vectors("a", "1" * 64).get(keys_of(4)).present.tolist() == [True, True, True, False]
+    assert not Store(tmp_path).model_vectors("b", "2" * 64).get(keys_of(3)).present.any()
     about = {info.model: info for info in Store(tmp_path).models()}
     assert about["a"].vectors == 3
     assert about["b"].vectors == 0
@@ -48,45 +48,45 @@ def test_vectors_outlive_the_process_and_do_not_mix_between_models(tmp_path):
 
 
 def test_a_damaged_vector_counts_as_missing_and_is_removed_by_verify(tmp_path):
-    shelf = Store(tmp_path).shelf("m", "1" * 64)
-    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
-    with sqlite3.connect(shelf.path) as connection:
+    vectors = Store(tmp_path).model_vectors("m", "1" * 64)
+    vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+    with sqlite3.connect(vectors.path) as connection:
         (vector,) = connection.execute("SELECT vector FROM vectors WHERE key = ?", (keys_of(3)[1],)).fetchone()
         flipped = bytes([vector[0] ^ 1]) + vector[1:]
         connection.execute("UPDATE vectors SET vector = ? WHERE key = ?", (flipped, keys_of(3)[1]))
-    assert shelf.get(keys_of(3)).present.tolist() == [True, False, True]
-    assert shelf.verify() == (3, 1)
-    assert shelf.verify() == (2, 0)
+    assert vectors.get(keys_of(3)).present.tolist() == [True, False, True]
+    assert vectors.verify() == (3, 1)
+    assert vectors.verify() == (2, 0)
 
 
 @pytest.mark.parametrize("damage", [b"this is no database" * 100, b""])
 def test_a_damaged_file_begins_anew(tmp_path, damage):
-    shelf = Store(tmp_path).shelf("m", "1" * 64)
-    shelf.put(keys_of(300), vectors_of(300), [False] * 300)
-    shelf.close()
-    shelf.path.write_bytes(damage)
-    assert not shelf.get(keys_of(3)).present.any()
-    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
-    assert shelf.get(keys_of(3)).present.all()
+    vectors = Store(tmp_path).model_vectors("m", "1" * 64)
+    vectors.put(keys_of(300), vectors_of(300), [False] * 300)
+    vectors.close()
+    vectors.path.write_bytes(damage)
+    assert not vectors.get(keys_of(3)).present.any()
+    vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+    assert vectors.get(keys_of(3)).present.all()
 
 
 def test_a_file_damaged_in_the_middle_begins_anew(tmp_path):
-    shelf = Store(tmp_path).shelf("m", "1" * 64)
-    shelf.put(keys_of(3000), vectors_of(3000), [False] * 3000)
-    shelf.close()
-    data = bytearray(shelf.path.read_bytes())
+    vectors = Store(tmp_path).model_vectors("m", "1" * 64)
+    vectors.put(keys_of(3000), vectors_of(3000), [False] * 3000)
+    vectors.close()
+    data = bytearray(vectors.path.read_bytes())
     data[20_000:-100] = bytes(len(data) - 20_100)
-    shelf.path.write_bytes(data)
-    assert not shelf.get(keys_of(3000)).present.all()
-    shelf.put(keys_of(3000), vectors_of(3000), [False] * 3000)
-    np.testing.assert_array_equal(shelf.get(keys_of(3000)).vectors, vectors_of(3000))
+    vectors.path.write_bytes(data)
+    assert not vectors.get(keys_of(3000)).present.all()
+    vectors.put(keys_of(3000), vectors_of(3000), [False] * 3000)
+    np.testing.assert_array_equal(vectors.get(keys_of(3000)).vectors, vectors_of(3000))
 
 
 def _write(folder, number):
-    shelf = Store(folder).shelf("m", "1" * 64)
+    vectors = Store(folder).model_vectors("m", "1" * 64)
     for start in range(0, 200, 20):
-        shelf.put(keys_of(20, 1000 * number + start), vectors_of(20, seed=number), [False] * 20)
-        shelf.put(keys_of(20), vectors_of(20), [False] * 20)
+        vectors.put(keys_of(20, 1000 * number + start), vectors_of(20, seed=number), [False] * 20)
+        vectors.put(keys_of(20), vectors_of(20), [False] * 20)
 
 
 def test_several_processes_share_a_store(tmp_path):
@@ -97,38 +97,38 @@ def test_several_processes_share_a_store(tmp_path):
     for worker in workers:
         worker.join()
     assert [worker.exitcode for worker in workers] == [0] * 4
-    shelf = Store(tmp_path).shelf("m", "1" * 64)
+    vectors = Store(tmp_path).model_vectors("m", "1" * 64)
     for number in range(1, 5):
-        assert shelf.get(keys_of(200, 1000 * number)).present.all()
-    np.testing.assert_array_equal(shelf.get(keys_of(20)).vectors, vectors_of(20))
+        assert vectors.get(keys_of(200, 1000 * number)).present.all()
+    np.testing.assert_array_equal(vectors.get(keys_of(20)).vectors, vectors_of(20))
 
 
 def test_a_place_that_cannot_be_written_is_explained(tmp_path):
     (tmp_path / "file").write_text("", encoding="ascii")
     with pytest.raises(InputError, match="vectors cannot be stored there"):
-        Store(tmp_path / "file" / "store").shelf("m", "1" * 64)
+        Store(tmp_path / "file" / "store").model_vectors("m", "1" * 64)
 
 
 def test_a_full_disk_is_explained_and_loses_nothing(tmp_path):
-    shelf = Store(tmp_path).shelf("m", "1" * 64)
-    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
-    shelf._connection.execute("PRAGMA max_page_count = 6")
+    vectors = Store(tmp_path).model_vectors("m", "1" * 64)
+    vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+    vectors._connection.execute("PRAGMA max_page_count = 6")
     with pytest.raises(CaplensError, match=r"the store of vectors cannot be used .*full"):
-        shelf.put(keys_of(5000, 10), vectors_of(5000), [False] * 5000)
-    assert shelf.get(keys_of(3)).present.all()
+        vectors.put(keys_of(5000, 10), vectors_of(5000), [False] * 5000)
+    assert vectors.get(keys_of(3)).present.all()
 
 
 @pytest.mark.parametrize("change", ["vector = 5", "vector = 'text'", "cut = 'x'", "checksum = NULL || 'y'", "vector = x'0102'"])
 def test_rows_of_the_wrong_type_count_as_missing(tmp_path, change):
-    shelf = Store(tmp_path).shelf("m", "1" * 64)
-    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
-    with sqlite3.connect(shelf.path) as connection:
+    vectors = Store(tmp_path).model_vectors("m", "1" * 64)
+    vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+    with sqlite3.connect(vectors.path) as connection:
         connection.execute("PRAGMA ignore_check_constraints = 1")
         connection.execute(f"UPDATE OR IGNORE vectors SET {change} WHERE rowid = 2")
-    present = shelf.get(keys_of(3)).present
+    present = vectors.get(keys_of(3)).present
     assert present[[0, 2]].all()
-    shelf.put(keys_of(3), vectors_of(3), [False] * 3)
-    np.testing.assert_array_equal(shelf.get(keys_of(3)).vectors, vectors_of(3))
+    vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+    np.testing.assert_array_equal(vectors.get(keys_of(3)).vectors, vectors_of(3))
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -137,29 +137,29 @@ def test_bytes_changed_at_random_never_change_a_vector(seed):
     """A file damaged anywhere gives the right vectors or none, and can be used again."""
     random = np.random.default_rng(seed)
     store = Store.temporary()
-    shelf = store.shelf("m", "1" * 64)
+    kept = store.model_vectors("m", "1" * 64)
     keys, vectors = keys_of(40), vectors_of(40, dim=64)
-    shelf.put(keys, vectors, [False] * 40)
-    shelf.close()
-    data = bytearray(shelf.path.read_bytes())
+    kept.put(keys, vectors, [False] * 40)
+    kept.close()
+    data = bytearray(kept.path.read_bytes())
     for place in random.integers(0, len(data), random.integers(1, 200)):
         data[place] = random.integers(256)
-    shelf.path.write_bytes(data)
-    found = shelf.get(keys)
+    kept.path.write_bytes(data)
+    found = kept.get(keys)
     if found.present.any():
         np.testing.assert_array_equal(found.vectors[found.present], vectors[found.present])
-    shelf.put(keys, vectors, [False] * 40)
-    shelf.close()
+    kept.put(keys, vectors, [False] * 40)
+    kept.close()
 
 
 def test_verify_is_no_use_of_the_store_and_tells_of_damaged_files(tmp_path):
     store = Store(tmp_path)
     for name in "12":
-        shelf = store.shelf(name, name * 64)
-        shelf.put(keys_of(3), vectors_of(3), [False] * 3)
-        shelf._connection.execute("UPDATE about SET used = 1000")
-        shelf._connection.commit()
-        shelf.close()
+        vectors = store.model_vectors(name, name * 64)
+        vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+        vectors._connection.execute("UPDATE about SET used = 1000")
+        vectors._connection.commit()
+        vectors.close()
     assert [(count, broken) for _, count, broken in store.verify()] == [(3, 0), (3, 0)]
     assert [about.used for about in store.models()] == [1000, 1000]
     store.models()[0].path.write_bytes(b"no database" * 1000)

@@ -142,7 +142,7 @@ def test_the_prompt_is_the_authors_the_users_or_none():
     assert "|prompt:x |" in signature
     values, signature = found("mcs")
     np.testing.assert_allclose(values, expected("dog", "Hund"), atol=1e-6)
-    assert "mcs|model:fake:model@fafafafa|prompt:none|w:2.5|dtype:fp32|long:cut|truncated:0|v:" in signature
+    assert "mcs|model:fake:model@fafafafa|prompt:none|w:2.5|dtype:fp32|truncated:0|v:" in signature
 
 
 def test_clip_and_cider_are_averaged():
@@ -168,7 +168,7 @@ def test_texts_that_were_cut_are_counted_by_language():
     assert results.to_dict()["truncated"] == {"de": 2, "en": 1}
     assert "truncated:2" in results["clipscore"].signature
     assert "truncated:3" in results["refclipscore"].signature
-    assert any("--long split" in warning for warning in results.warnings)
+    assert any("overlong=split" in warning for warning in results.warnings)
 
 
 def test_images_that_cannot_be_read_get_null_and_a_reason(tmp_path):
@@ -186,14 +186,14 @@ def test_images_that_cannot_be_read_get_null_and_a_reason(tmp_path):
     assert results.errors == {
         "none": "there is no image",
         "missing": f"there is no file {tmp_path / 'missing.jpg'}",
-        "text": f"{tmp_path / 'text.jpg'} is no image that can be read",
+        "text": f"{tmp_path / 'text.jpg'} is not an image that can be read",
         "outside": "it may not be opened",
     }
     with pytest.raises(InputError, match="sample 'none': there is no image"):
         package.score(samples, ["clipscore"], model=Engine(FakeBackbone()), strict=True)
     with pytest.raises(InputError, match="sample 'missing': there is no file"):
         package.score(samples[:1] + samples[2:4], ["clipscore"], model=Engine(FakeBackbone()), strict=True)
-    with pytest.raises(InputError, match=r"none of the 1 samples can be scored with clipscore: there is no file .*--images"):
+    with pytest.raises(InputError, match=r"none of the 1 samples can be scored with clipscore: there is no file .*'images'"):
         package.score(samples[2:3], ["clipscore"], model=Engine(FakeBackbone()))
 
 
@@ -208,9 +208,20 @@ def test_windows_and_chunks_change_nothing(monkeypatch):
     assert parts.signature == whole.signature
 
 
-def test_a_metric_of_images_needs_an_engine():
-    with pytest.raises(InputError, match="clipscore looks at images and needs an engine"):
-        get_metric("clipscore")
+def test_a_metric_by_name_computes_with_the_model_of_its_options():
+    assert get_metric("clipscore").engine.backbone.name == "caplens-mini"
+    assert get_metric("clipscore", model=Engine(FakeBackbone())).engine.backbone.name == "fake:model"
+    with pytest.raises(InputError, match="a model is a name, a Backbone or an Engine"):
+        get_metric("clipscore", model=5)
+
+
+def test_the_weight_is_the_users_the_models_or_the_metrics():
+    samples, engine = made_up_samples(3), Engine(FakeBackbone())
+    own, doubled = (package.score(samples, "clipscore", model=engine, weight=weight, resamples=0) for weight in (None, 5.0))
+    np.testing.assert_allclose(doubled["clipscore"].values, 2 * own["clipscore"].values)
+    assert "|w:5|" in doubled["clipscore"].signature
+    with pytest.raises(InputError, match="weight must be above 0"):
+        package.score(samples, "clipscore", model=engine, weight=-1)
 
 
 def test_pacs_on_a_plain_model_says_so():

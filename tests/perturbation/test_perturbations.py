@@ -134,7 +134,7 @@ def test_the_command_writes_a_row_for_each_kind(write, caplens, tmp_path):
     assert "1 captions are too short for jumble." in said.err
     assert "unknown perturbation 'shuffle'" in caplens("perturb", tmp_path / "captions.jsonl", target, "--kind", "shuffle").err
     bad = write("bad.jsonl", [{"id": "1", "caption": "a dog", "objects": "dog"}])
-    assert "its 'objects' must be a list of texts" in caplens("perturb", bad, target).err
+    assert "'objects' must be a list of strings" in caplens("perturb", bad, target).err
 
 
 def test_robustness_is_worked_out_by_hand(write, caplens):
@@ -172,7 +172,7 @@ def test_robustness_is_worked_out_by_hand(write, caplens):
 
 def test_languages_are_told_apart(write):
     rows = [{"id": lang, "caption": text, "lang": lang, "references": [text]} for lang, text in CAPTIONS.items()]
-    found = package.robustness(write("c.jsonl", rows), ["bleu1"], ["jumble", "removal"], resamples=5).found
+    found = package.robustness(write("c.jsonl", rows), ["bleu1"], ["jumble", "removal"], resamples=5).effects
     assert {one.lang for one in found} == {"all", *CAPTIONS}
     by = {(one.lang, one.perturbation): one for one in found}
     # Unigrams do not notice that words changed places.

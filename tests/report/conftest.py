@@ -23,13 +23,13 @@ def scores():
 
 
 @pytest.fixture(scope="session")
-def contest():
+def comparison():
     systems = {name: EXAMPLES / f"{name}.jsonl" for name in ("good", "bad")}
     return package.compare(systems, METRICS, images=EXAMPLES, resamples=50)
 
 
 @pytest.fixture(scope="session")
-def noticed():
+def robustness():
     return package.robustness(EXAMPLES / "good.jsonl", ["clipscore"], images=EXAMPLES, resamples=20)
 
 

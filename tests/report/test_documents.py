@@ -1,4 +1,4 @@
-"""What commands wrote is read back as it was, and what is no result is told."""
+"""Results are read back as they were written, and a file that is not a result is reported as such."""
 
 import json
 
@@ -6,38 +6,35 @@ import numpy as np
 import pytest
 
 import caplens as package
-from caplens.results.comparison import Comparison
-from caplens.results.comparison import SystemContrast, SystemScore
 from caplens.data import Sample
 from caplens.errors import InputError
 from caplens.report.cases import Case, choose, find_cases
-from caplens.report.documents import InputPaths
-from caplens.report.documents import Document, read_documents
-from caplens.report.sections.comparison import clusters
+from caplens.report.documents import Document, InputPaths, read_documents
 from caplens.report.sections import make_sections
-from caplens.results.views import robustness_table, scores_table, systems_table
+from caplens.report.sections.comparison import clusters
+from caplens.results.agreement import AgreementResult, Estimate
+from caplens.results.comparison import Comparison, SystemContrast, SystemScore
+from caplens.results.suite import SuiteResult
 
 
-@pytest.mark.parametrize(("kind", "table"), [("scores", scores_table), ("contest", systems_table), ("noticed", robustness_table)])
-def test_results_are_read_back_as_they_were(kind, table, request, tmp_path):
-    found = request.getfixturevalue(kind)
-    (tmp_path / "found.json").write_text(json.dumps(found.to_dict()), encoding="utf-8")
-    (document,) = read_documents(tmp_path / "found.json")
-    assert table(document.found) == table(found)
-    again = document.found.to_dict()
-    assert again.keys() <= found.to_dict().keys()
-    for key in ("ids", "values", "scores", "robustness", "contrasts", "errors"):
-        assert again.get(key) == found.to_dict().get(key), key
+@pytest.mark.parametrize("fixture", ["scores", "comparison", "robustness"])
+def test_results_are_read_back_as_they_were(fixture, request, tmp_path):
+    result = request.getfixturevalue(fixture)
+    result.save(tmp_path / "result.json")
+    (document,) = read_documents(tmp_path / "result.json")
+    assert type(document.result) is type(result)
+    assert document.result.tables() == result.tables()
+    assert document.result.to_dict() == result.to_dict()
 
 
 def test_benchmarks_are_read_back_as_they_were(flickr8k, caplens, tmp_path):
-    made = caplens(
+    run = caplens(
         "bench", "flickr8k-cf", "--data", flickr8k, "-m", "length", "--resamples", 5, "-o", tmp_path / "bench.json", "-q"
     )
-    assert made.status == 0
+    assert run.status == 0
     (document,) = read_documents(tmp_path / "bench.json")
     written = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
-    assert {**document.found.to_dict(), "inputs": written["inputs"]} == written
+    assert {**document.result.to_dict(), "inputs": written["inputs"]} == written
     cases = find_cases(document, InputPaths())
     assert len(cases) == len(written["ids"])
     assert cases[0].human == pytest.approx(np.mean(written["human"][0]))
@@ -55,33 +52,33 @@ def test_training_logs_become_curves(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
-        ("a.json", '{"ids": ["1"], "caption": "a dog"}', "no result"),
+        ("a.json", '{"ids": ["1"], "caption": "a dog"}', "not a result"),
         (
             "a.json",
             '{"metrics": {"cider": {"values": [1], "corpus": 1, "signature": ""}}, "ids": [], "warnings": []}',
             "1 values for 0",
         ),
-        ("a.json", "[1, 2]", "no JSON of a result"),
+        ("a.json", "[1, 2]", "not the JSON of a result"),
         ("a.json", '{"metrics": ', "line 1"),
         ("scores.csv", "id,cider\n1,0.5\n", "scores.json"),
-        ("a.json", "", "no JSON of a result"),
+        ("a.json", "", "not the JSON of a result"),
         ("log.jsonl", '{"id": "1", "caption": "a dog"}\n', "a stage, and numbers"),
         ("log.jsonl", '{"stage": "tune", "step": 1, "loss": "small"}\n', "a stage, and numbers"),
     ],
 )
-def test_what_is_no_result_is_told(caplens, write, tmp_path, name, content, said):
-    made = caplens("report", write(name, content), "-o", tmp_path / "report.html")
-    assert made.status == 2
-    assert any(part in made.err for part in said.split("|"))
-    assert name in made.err
+def test_a_file_that_is_not_a_result_is_an_error(caplens, write, tmp_path, name, content, message):
+    run = caplens("report", write(name, content), "-o", tmp_path / "report.html")
+    assert run.status == 2
+    assert message in run.err
+    assert name in run.err
     assert not (tmp_path / "report.html").exists()
 
 
-def test_reports_are_html_files_apart_from_results(caplens, write, tmp_path, noticed):
-    path = write("robustness.json", json.dumps(noticed.to_dict()))
-    assert "call it something.html" in caplens("report", path, "-o", tmp_path / "report.pdf").err
+def test_reports_are_html_files_apart_from_results(caplens, write, tmp_path, robustness):
+    path = write("robustness.json", json.dumps(robustness.to_dict()))
+    assert "name it something.html" in caplens("report", path, "-o", tmp_path / "report.pdf").err
     assert "the folder does not exist" in caplens("report", path, "-o", tmp_path / "nowhere" / "report.html").err
     assert "is a folder" in caplens("report", tmp_path, "-o", tmp_path / "report.html").err
     assert caplens("report", path, "-o", tmp_path / "report.html", "--json").out == (
@@ -90,25 +87,37 @@ def test_reports_are_html_files_apart_from_results(caplens, write, tmp_path, not
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_changed_file_is_told_or_shown_and_never_a_traceback(caplens, scores, contest, noticed, tmp_path, seed):
+def test_a_changed_file_is_an_error_or_shown_and_never_a_traceback(caplens, scores, comparison, robustness, tmp_path, seed):
     """One value somewhere in a result becomes something else."""
-    chance = np.random.default_rng(seed)
-    found = json.loads(json.dumps([scores, contest, noticed][seed % 3].to_dict()))
-    at = found
-    for _ in range(int(chance.integers(1, 5))):
+    rng = np.random.default_rng(seed)
+    content = json.loads(json.dumps([scores, comparison, robustness][seed % 3].to_dict()))
+    at = content
+    for _ in range(int(rng.integers(1, 5))):
         keys = list(at) if isinstance(at, dict) else range(len(at))
-        key = keys[int(chance.integers(len(keys)))]
+        key = keys[int(rng.integers(len(keys)))]
         if not isinstance(at[key], dict | list) or not at[key]:
             break
         parent, at = at, at[key]
     else:
         at = parent
-    at[key] = [None, [], {}, "text", 10**400, -1, [[1]]][int(chance.integers(7))]
-    (tmp_path / "found.json").write_text(json.dumps(found), encoding="utf-8")
-    said = caplens("report", tmp_path / "found.json", "-o", tmp_path / "report.html")
-    assert said.status in {0, 2}
-    assert (tmp_path / "report.html").exists() == (said.status == 0)
-    assert "found.json" in said.err or said.status == 0
+    at[key] = [None, [], {}, "text", 10**400, -1, [[1]]][int(rng.integers(7))]
+    (tmp_path / "changed.json").write_text(json.dumps(content), encoding="utf-8")
+    run = caplens("report", tmp_path / "changed.json", "-o", tmp_path / "report.html")
+    assert run.status in {0, 2}
+    assert (tmp_path / "report.html").exists() == (run.status == 0)
+    assert "changed.json" in run.err or run.status == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [("lang", ["text"] * 45, "unknown language code 'text'"), ("schema", 1000, "newer than this one")],
+)
+def test_an_error_about_the_content_of_a_file_names_the_file(caplens, scores, write, tmp_path, key, value, message):
+    path = write("changed.json", {**scores.to_dict(), key: value})
+    run = caplens("report", path, "-o", tmp_path / "report.html")
+    assert run.status == 2
+    assert f"{path}: " in run.err
+    assert message in run.err
 
 
 def test_captions_in_another_order_are_not_shown_with_others_scores(examples, tmp_path):
@@ -151,7 +160,7 @@ def test_a_report_from_python(scores, examples, tmp_path):
 def test_a_log_that_was_cut_off_is_shown_up_to_there(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"stage": "tune", "step": 1, "loss": 2.0}\n{"stage": "tu', encoding="utf-8")
     (document,) = read_documents(tmp_path / "log.jsonl")
-    assert document.found.stages == {"tune": [{"step": 1.0, "loss": 2.0}]}
+    assert document.result.stages == {"tune": [{"step": 1.0, "loss": 2.0}]}
 
 
 def test_a_report_without_its_captions_says_so(scores, examples, tmp_path):
@@ -161,11 +170,57 @@ def test_a_report_without_its_captions_says_so(scores, examples, tmp_path):
         Document("others", scores, {"captions": "good.jsonl", "references": "nothing.json"}, examples),
     ]
     unnamed, gone, others = make_sections(documents, InputPaths())
-    assert "--captions" in unnamed.without_cases
+    assert "captions=FILE" in unnamed.without_cases
     assert "gone.jsonl" in gone.without_cases
     assert "nothing.json" in others.without_cases
-    (found,) = make_sections(documents[:1], InputPaths(captions=[examples / "good.jsonl"], images=examples))
-    assert found.cases
+    (section,) = make_sections(documents[:1], InputPaths(captions=[examples / "good.jsonl"], images=examples))
+    assert section.cases
+
+
+def test_the_command_spells_options_as_the_command_line_does(caplens, scores, write, tmp_path):
+    path = write("scores.json", scores.to_dict())
+    assert caplens("report", path, "-o", tmp_path / "report.html").status == 0
+    assert "pass it with --captions FILE." in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def _suite(count):
+    estimate = Estimate(10.0, 5.0, 15.0, None, 3, None)
+    results = [
+        AgreementResult(
+            "flickr8k-expert", "expanded", lang, "", {"m": {"tau-c": estimate}}, [], {"m": "m|v:0"}, 3, 3, 0, 0, 10, 0,
+            ["few rows"], ["a", "b", "c"], ["a", "b", "c"], {"m": np.array([0.1, 0.2, 0.3])}, np.array([[1.0], [2.0], [3.0]]),
+        )
+        for lang in ("en", "de")[:count]
+    ]  # fmt: skip
+    return SuiteResult(results, {"composite": "a file is damaged"})
+
+
+def test_a_suite_warns_once_of_what_was_not_run_and_stays_as_it_was():
+    suite = _suite(2)
+    before = suite.to_dict()
+    for _ in range(2):
+        first, second = Document.of("suite", suite)
+        assert first.result.warnings == ["few rows", "composite was not run: a file is damaged"]
+        assert second.result.warnings == ["few rows"]
+    assert suite.to_dict() == before
+
+
+def test_a_suite_without_results_has_no_sections(tmp_path):
+    _suite(0).save(tmp_path / "suite.json")
+    assert read_documents(tmp_path / "suite.json") == []
+
+
+def test_only_captions_that_failed_are_listed_as_not_scored():
+    """Captions without references have no CIDEr, but a length; they fail only if CIDEr is the only metric."""
+    rows = [{"id": str(n), "caption": "a dog runs"} for n in range(15)] + [{"id": "full", "caption": "a", "references": ["a"]}]
+    (section,) = make_sections([Document("partly", package.score(rows, ["cider", "length"], resamples=0))], InputPaths())
+    assert section.counts["not scored"] == "0"
+    assert not [warning for warning in section.warnings if "not scored" in warning]
+    (section,) = make_sections([Document("none", package.score(rows, ["cider"], resamples=0))], InputPaths())
+    assert section.counts["not scored"] == "15"
+    listed = [warning for warning in section.warnings if "not scored" in warning]
+    assert len(listed) == 11
+    assert listed[-1] == "… and 5 more that were not scored."
 
 
 def _comparison(values, sure):
@@ -215,16 +270,16 @@ def test_no_caption_is_both_best_and_worst(count):
         assert not {"higher by m than by o", "higher by o than by m"} <= set(case.reasons)
 
 
-def test_systems_in_several_languages_become_one_section(tmp_path, contest):
+def test_systems_in_several_languages_become_one_section(tmp_path, comparison):
     (tmp_path / "xm.json").write_text(
-        json.dumps({"languages": {"en": contest.to_dict(), "de": contest.to_dict()}}), encoding="utf-8"
+        json.dumps({"languages": {"en": comparison.to_dict(), "de": comparison.to_dict()}}), encoding="utf-8"
     )
     (section,) = make_sections(read_documents(tmp_path / "xm.json"), InputPaths())
-    assert [plot.title for plot in section.plots] == [f"{metric} by language and system" for metric in contest.scores]
+    assert [plot.title for plot in section.plots] == [f"{metric} by language and system" for metric in comparison.scores]
     assert {row[0] for row in section.tables[0].rows} == {"en", "de"}
 
 
-def test_names_are_drawn_as_they_are(contest):
+def test_names_are_drawn_as_they_are(comparison):
     """Not as mathematics, and not as markup."""
     odd = r"$\frac{a}{b}$ <b>&_x^2"
     comparison = _comparison([2, 1], set())

@@ -18,7 +18,7 @@ CHINESE = "一只绿眼睛的棕色猫看着旁边。"
 
 
 @pytest.fixture(scope="module")
-def page_file(tmp_path_factory, examples, scores, contest, noticed):
+def page_file(tmp_path_factory, examples, scores, comparison, robustness):
     """A report about scores, systems and robustness; two captions of one system would do harm if they could."""
     folder = tmp_path_factory.mktemp("report")
     captions = [replace(sample, image=str(examples / str(sample.image))) for sample in SampleFile(examples / "good.jsonl")]
@@ -26,8 +26,8 @@ def page_file(tmp_path_factory, examples, scores, contest, noticed):
     write_samples(captions, folder / "evil.jsonl")
     documents = [
         Document("scores", scores, {"captions": str(folder / "evil.jsonl")}),
-        Document("<b>systems</b>", contest, {"systems": {"good": "good.jsonl", "bad": "bad.jsonl"}, "images": "."}, examples),
-        Document("robustness", noticed),
+        Document("<b>systems</b>", comparison, {"systems": {"good": "good.jsonl", "bad": "bad.jsonl"}, "images": "."}, examples),
+        Document("robustness", robustness),
     ]
     write_page(documents, folder / "report.html")
     return folder / "report.html"

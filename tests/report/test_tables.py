@@ -1,5 +1,5 @@
-from caplens.results.table import Table
 from caplens.report import delimited, latex, markdown
+from caplens.results.table import Table
 
 TABLE = Table(["a|b", "score"], [["x & y_1", 0.12345], ["none", None], ["gap", float("nan")]], title="T", notes=["n|1"])
 

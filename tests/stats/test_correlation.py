@@ -88,9 +88,9 @@ def test_the_same_seed_gives_the_same_numbers():
 
 
 def test_what_cannot_be_correlated_is_said():
-    with pytest.raises(InputError, match="two vectors of one length"):
+    with pytest.raises(InputError, match="two vectors of equal length"):
         SPEARMAN([1, 2], [1, 2, 3])
-    with pytest.raises(InputError, match=r"gaps \(NaN\)"):
+    with pytest.raises(InputError, match=r"missing values \(NaN\)"):
         SPEARMAN([1, float("nan")], [1, 2])
     with pytest.raises(InputError, match="3 groups for 2 rows"):
         bootstrap(SPEARMAN, [1, 2], [1, 2], [0, 1, 2])

@@ -6,7 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caplens.errors import InputError
-from caplens.stats import PEARSON, TAU_B, benjamini_hochberg, bonferroni, bootstrap_metrics, bootstrap_systems, bootstrapped_difference, holm, permute_metrics, permute_systems, significance, williams
+from caplens.stats import (
+    PEARSON,
+    TAU_B,
+    benjamini_hochberg,
+    bonferroni,
+    bootstrap_metrics,
+    bootstrap_systems,
+    bootstrapped_difference,
+    holm,
+    permute_metrics,
+    permute_systems,
+    significance,
+    williams,
+)
 
 
 def mean(sums):

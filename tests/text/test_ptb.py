@@ -72,7 +72,7 @@ def test_real_captions_are_tokenised_as_by_the_java_program(flickr8k, needs_java
 def test_a_line_end_inside_a_caption_shifts_nothing(separator):
     captions = [f"a dog{separator}runs.", "a cat sleeps"]
     vocabulary = Vocabulary()
-    numbers, counts = ptb.numbered(captions, vocabulary)
+    numbers, counts = ptb.token_ids(captions, vocabulary)
     assert [list(vocabulary)[number] for number in numbers] == ["a", "dog", "runs", "a", "cat", "sleeps"]
     assert counts.tolist() == [3, 3]
 
@@ -80,7 +80,7 @@ def test_a_line_end_inside_a_caption_shifts_nothing(separator):
 @given(st.lists(st.text(alphabet=st.characters(codec="utf-8"), max_size=40)))
 def test_many_texts_give_the_tokens_of_each(texts):
     vocabulary = Vocabulary()
-    numbers, counts = ptb.numbered(texts, vocabulary)
+    numbers, counts = ptb.token_ids(texts, vocabulary)
     assert counts.tolist() == [len(ptb(text)) for text in texts]
     assert [list(vocabulary)[number] for number in numbers] == [token for text in texts for token in ptb(text)]
 

@@ -71,7 +71,7 @@ def test_a_vocabulary_is_read_as_it_was_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"), [("dog", "line 1: a piece, a tab and a number"), ("dog\t1\n", "begins with the special")]
+    ("content", "sentence"), [("dog", "line 1: expected a piece, a tab and a number"), ("dog\t1\n", "begin with the special")]
 )
 def test_a_damaged_vocabulary_is_told(tmp_path, content, sentence):
     (tmp_path / "vocabulary.tsv").write_text(content, encoding="utf-8")

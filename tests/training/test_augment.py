@@ -10,11 +10,11 @@ pytest.importorskip("torch", reason="torch is not installed")
 import tiny_models
 from PIL import Image
 
+from caplens.captioners.registry import load_captioner
+from caplens.cli.augment import augment
 from caplens.data import Sample
 from caplens.errors import CaplensError, InputError
-from caplens.cli.augment import augment
 from caplens.training.augment import load_painter
-from caplens.captioners.registry import load_captioner
 
 
 class StoppedError(Exception):

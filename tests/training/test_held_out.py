@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from caplens.api.judging import agreement
-from caplens.training.held_out import rate, recall, recalls
+from held_out import rate, recall, recalls
 
+from caplens.api.judging import agreement
 from caplens.training.mini.collection import Group
 
 WORDS = "dog cat man child tree car beach snow ball house bird boat".split()

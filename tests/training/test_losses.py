@@ -110,5 +110,5 @@ def test_distances_by_hand():
     ],
 )
 def test_gradients(loss):
-    given = [tensor.clone().requires_grad_() for tensor in tensors]
+    given = [tensor.clone().needs_grad_() for tensor in tensors]
     assert torch.autograd.gradcheck(loss, given, atol=1e-6)

@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("onnx", reason="onnx is not installed")
 
 import torch
-from caplens.training.held_out import recalls
+from held_out import recalls
 from safetensors.torch import load_file
 from torch.nn import functional as F
 

@@ -1,1 +1,1 @@
-"""One file for each data set of human judgements."""
+"""Benchmarks: one module per data set of human judgements."""

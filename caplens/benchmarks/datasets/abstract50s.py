@@ -1,4 +1,4 @@
-"""Abstract-50S: 400 pairs of captions of clip-art scenes, half of them with one caption of another scene."""
+"""Abstract-50S: 400 pairs of captions of clip-art scenes, half of which have one caption of another scene."""
 
 from caplens.benchmarks.base import Published
 from caplens.benchmarks.datasets.consensus_50s import Consensus50S

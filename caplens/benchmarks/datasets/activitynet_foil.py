@@ -1,6 +1,6 @@
-"""ActivityNet-FOIL: paragraphs about videos, and the same with a wrong thing in at least one sentence (Shi et al. 2022).
+"""ActivityNet-FOIL: paragraphs about videos, and copies with an error in at least one sentence (Shi et al. 2022).
 
-Sentences are scored one by one, against what the other annotator says of the same seconds; a paragraph's score is their mean.
+Each sentence is scored against the other annotator's sentences about the same seconds; a paragraph's score is their mean.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from caplens.data.records import find_file, read_json
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
-_SHARED = 0.4
+_MIN_OVERLAP = 0.4
 _WHERE = "They come with EMScore (ShiYaya/emscore)."
 
 
 class ActivityNetFoil(PreferenceBenchmark):
     name = "activitynet-foil"
-    summary = "1,900 paragraphs about videos against the same with something wrong"
-    protocols = {"accuracy": "the right paragraph scores higher (what papers report)"}
+    summary = "1,900 paragraphs about videos against copies with errors"
+    protocols = {"accuracy": "the correct paragraph scores higher (what papers report)"}
     folder, marker = "activitynet-foil", "final_right_video_sentences.json"
     image_folders = ("videos",)
     published = (
@@ -39,7 +39,7 @@ class ActivityNetFoil(PreferenceBenchmark):
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
         names = ("final_right_video_sentences.json", "final_foil_video_sentences.json")
-        right, foil, first, second = (
+        right, foil, first_annotator, second_annotator = (
             read_json(find_file(data, [name], f"the file {name}", _WHERE))
             for name in (*names, "anet_entities_test_1.json", "anet_entities_test_2.json")
         )
@@ -53,22 +53,23 @@ class ActivityNetFoil(PreferenceBenchmark):
                         raise InputError(f"{data}: the {kind} paragraph of {video} is empty.")
                     sides.append(range(len(samples), len(samples) + len(paragraph)))
                     for number, part in enumerate(paragraph):
-                        references = _at_that_time(first[video]["timestamps"][number], second.get(video, {}))
+                        interval = first_annotator[video]["timestamps"][number]
+                        references = _overlapping_sentences(interval, second_annotator.get(video, {}))
                         samples.append(Sample(f"{video} {kind} {number}", part["sentence"], references, video=video, lang="en"))
                 trials.append(Trial("accuracy", video, ((sides[0], sides[1]),)))
         except KeyError as error:
-            raise InputError(f"{data}: these are not the files of ActivityNet-FOIL; {error} is missing somewhere.") from None
+            raise InputError(f"{data}: these are not the files of ActivityNet-FOIL; the key {error} is missing.") from None
         return PreferenceData(samples, trials, warnings=count_warning(len(trials), 1900, "pairs of paragraphs"))
 
 
-def _at_that_time(when: Sequence[float], other: Mapping[str, Any]) -> tuple[str, ...]:
-    """The other annotator's sentences that lie for more than 0.4 of their seconds in `when`; all where there are none."""
-    sentences = tuple(other.get("sentences", ()))
-    begin, end = (int(second) for second in when)
-    kept = []
-    for text, (start, stop) in zip(sentences, other.get("timestamps", ()), strict=False):
+def _overlapping_sentences(interval: Sequence[float], annotation: Mapping[str, Any]) -> tuple[str, ...]:
+    """The sentences of which more than 0.4 of their seconds lie in `interval`; all sentences if there are none."""
+    sentences = tuple(annotation.get("sentences", ()))
+    begin, end = (int(second) for second in interval)
+    overlapping = []
+    for text, (start, stop) in zip(sentences, annotation.get("timestamps", ()), strict=False):
         seconds = range(int(start), int(stop) + 1)
         shared = range(max(begin, seconds[0]), min(end, seconds[-1]) + 1)
-        if len(shared) / len(seconds) > _SHARED:
-            kept.append(text)
-    return tuple(kept) or sentences
+        if len(shared) / len(seconds) > _MIN_OVERLAP:
+            overlapping.append(text)
+    return tuple(overlapping) or sentences

@@ -19,10 +19,10 @@ class CapEval1k(RatedTable):
 
 class MultilingualCapEval1k(RatedTable):
     name = "m-capeval1k"
-    summary = "CapEval1k, written anew in English, German, Spanish, French and Japanese with the ratings kept"
+    summary = "CapEval1k with captions rewritten in English, German, Spanish, French and Japanese and the same ratings"
     folder, marker = "m-capeval1k", "m-capeval1k."
     files = ("m-capeval1k.{lang}.json", "m-capeval1k.{lang}.jsonl", "m-capeval1k.{lang}.csv")
-    where = "It is announced by Kim et al. (PR-MCS); a file for each language."
+    where = "It was announced by Kim et al. (PR-MCS); it has one file per language."
     published_rows = 1000
     published = tuple(
         Published(

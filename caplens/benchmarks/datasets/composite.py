@@ -1,8 +1,8 @@
 """Composite: captions of photos of Flickr8k, Flickr30k and COCO, rated 1 to 5 for correctness and thoroughness (Aditya et al.
 2015).
 
-Each line of its files is one photo with three or four captions and as many ratings, at fixed columns. The photos' other captions
-are their references, where the files of those data sets lie beside.
+Each row of its files is a photo with three or four captions and their ratings, in fixed columns. The references are the photo's
+captions in Flickr8k, Flickr30k or COCO, if the caption files of those data sets are in the same folder.
 """
 
 import csv
@@ -18,20 +18,21 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 _WHERE = "They are in AMT_eval.zip from the authors (Image to Scene Description Graph)."
-_PHOTO, _FIRST, _RATED = 27, 28, 3
-"""The columns of the photo's address and of the first caption; and how many captions papers use: the third and fourth part have
-a fourth caption, which is left out."""
+_PHOTO_COLUMN, _CAPTION_COLUMN = 27, 28
+"""The columns of the photo's address and of its first caption."""
+_CAPTIONS_USED = 3
+"""Papers leave out the fourth caption."""
 _PARTS = {"8k": 3, "30k": 4, "coco": 4}
-"""Part -> captions in a line."""
-_CAPTIONS = ("Flickr8k.token.txt", "results_20130124.token", "captions_train2014.json", "captions_val2014.json")
+"""Part -> captions per row."""
+_REFERENCE_FILES = ("Flickr8k.token.txt", "results_20130124.token", "captions_train2014.json", "captions_val2014.json")
 
 
 class Composite(RatingBenchmark):
     name = "composite"
     summary = "ratings (1 to 5) of 11,985 captions of Flickr8k, Flickr30k and COCO photos"
     protocols = {
-        "correctness": "how right a caption is (what papers report)",
-        "thoroughness": "how much a caption tells",
+        "correctness": "how correct a caption is (what papers report)",
+        "thoroughness": "how thoroughly a caption describes the image",
         "both": "the mean of the two",
     }
     folder, marker = "composite", "8k_correctness.csv"
@@ -50,46 +51,48 @@ class Composite(RatingBenchmark):
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
         kinds = ["correctness", "thoroughness"] if protocol == "both" else [protocol]
-        ratings = [_read(data, kind) for kind in kinds]
-        captions = _references(data)
+        ratings_by_kind = [_read_ratings(data, kind) for kind in kinds]
+        references_by_photo = _read_references(data)
         samples, human = [], []
-        for key, values in ratings[0].items():
+        for key in ratings_by_kind[0]:
             photo, caption, _ = key
-            if any(key not in other for other in ratings):
+            if any(key not in ratings for ratings in ratings_by_kind):
                 raise InputError(f"{data}: the files of correctness and thoroughness are not about the same captions ({photo}).")
-            references = tuple(one for one in captions.get(PurePosixPath(photo).stem, []) if one.strip() != caption.strip())
+            photo_captions = references_by_photo.get(PurePosixPath(photo).stem, [])
+            references = tuple(text for text in photo_captions if text.strip() != caption.strip())
             samples.append(Sample(" ".join(map(str, key)), caption, references, image=photo, lang="en"))
-            human.append(float(np.mean([values, *(other[key] for other in ratings[1:])])))
+            human.append(float(np.mean([ratings[key] for ratings in ratings_by_kind])))
         return RatedSamples(samples, np.array(human), warnings=count_warning(len(samples), 11985, "rated captions"))
 
 
-def _read(data: Path, kind: str) -> dict[tuple[str, str, int], float]:
-    """(photo, caption, its number) -> rating. The authors' files of thoroughness are called throughness."""
-    found: dict[tuple[str, str, int], float] = {}
+def _read_ratings(data: Path, kind: str) -> dict[tuple[str, str, int], float]:
+    """(photo, caption, number of the caption) -> rating. The authors spell the names of the thoroughness files "throughness"."""
+    ratings: dict[tuple[str, str, int], float] = {}
     for part, count in _PARTS.items():
         names = [f"{part}_{kind}.csv", *([f"{part}_throughness.csv"] if kind == "thoroughness" else [])]
-        path = find_file(data, names, f"the file of {kind} of the part {part!r}", _WHERE)
+        path = find_file(data, names, f"the {kind} file of the part {part!r}", _WHERE)
         with Source(path) as source:
             reader = csv.reader((line for _, line in source.lines()), delimiter=";")
             next(reader, None)
             for cells in reader:
                 place = Place(path, reader.line_num)
-                photo = PurePosixPath(cells[_PHOTO]).name if len(cells) > _PHOTO else ""
+                photo = PurePosixPath(cells[_PHOTO_COLUMN]).name if len(cells) > _PHOTO_COLUMN else ""
                 if not photo:
-                    # The files end with rows that sum up.
+                    # The files end with summary rows.
                     continue
-                if len(cells) < _FIRST + 2 * count:
-                    raise InputError(f"{place}: {len(cells)} columns where at least {_FIRST + 2 * count} are expected.")
-                for number in range(_RATED):
-                    key = (photo, cells[_FIRST + number].strip(), number)
-                    found[key] = numbers(cells[_FIRST + count + number], place)[0]
-    return found
+                width = _CAPTION_COLUMN + 2 * count
+                if len(cells) < width:
+                    raise InputError(f"{place}: {len(cells)} columns where at least {width} are expected.")
+                for number in range(_CAPTIONS_USED):
+                    key = (photo, cells[_CAPTION_COLUMN + number].strip(), number)
+                    ratings[key] = numbers(cells[_CAPTION_COLUMN + count + number], place)[0]
+    return ratings
 
 
-def _references(data: Path) -> dict[str, list[str]]:
-    """Photo without suffix -> captions, of those files that are there."""
-    found: dict[str, list[str]] = {}
-    for name in _CAPTIONS:
+def _read_references(data: Path) -> dict[str, list[str]]:
+    """Photo without suffix -> captions, from those caption files that exist."""
+    captions: dict[str, list[str]] = {}
+    for name in _REFERENCE_FILES:
         path = next(iter(sorted(data.glob(f"{name}*"))), None)
         if path is None:
             continue
@@ -98,10 +101,13 @@ def _references(data: Path) -> dict[str, list[str]]:
             try:
                 names = {image["id"]: PurePosixPath(image["file_name"]).stem for image in document["images"]}
                 for annotation in document["annotations"]:
-                    found.setdefault(names[annotation["image_id"]], []).append(text(annotation["caption"], path))
-            except (KeyError, TypeError) as error:
-                raise InputError(f"{path}: this is no file of COCO captions; {error} is missing somewhere.") from None
+                    captions.setdefault(names[annotation["image_id"]], []).append(text(annotation["caption"], path))
+            except (KeyError, TypeError):
+                raise InputError(
+                    f"{path}: this is not a file of COCO captions; it needs 'images' with 'id' and 'file_name', and 'annotations'"
+                    " with 'image_id' and 'caption'."
+                ) from None
         else:
             for _, (identifier, caption) in read_fields(path, 2):
-                found.setdefault(PurePosixPath(identifier.partition("#")[0]).stem, []).append(caption)
-    return found
+                captions.setdefault(PurePosixPath(identifier.partition("#")[0]).stem, []).append(caption)
+    return captions

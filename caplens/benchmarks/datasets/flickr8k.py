@@ -1,4 +1,4 @@
-"""The files of Flickr8k (Hodosh, Young and Hockenmaier 2013) that both of its benchmarks read."""
+"""The files of Flickr8k (Hodosh, Young and Hockenmaier 2013) that Flickr8k-Expert and Flickr8k-CF share."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,71 +13,73 @@ from caplens.errors import InputError
 
 WHERE = "They come with the Flickr8k text archive (Flickr8k_text.zip) from the authors of the data set."
 IMAGE_FOLDERS = ("Flicker8k_Dataset", "Flickr8k_Dataset", "images")
-"""The authors' archive has the first name."""
-_CAPTIONS = ("Flickr8k.token.txt", "captions/en.tsv")
-_TRANSLATED = ("mt", "human")
-"""Origins of captions that are translations, numbered as what they translate."""
+"""The first name, with its misspelling, is that of the authors' archive."""
+_CAPTION_FILES = ("Flickr8k.token.txt", "captions/en.tsv")
+_TRANSLATION_ORIGINS = ("mt", "human")
+"""Origins of captions that are translations; they have the numbers of the captions they translate."""
 Captions = dict[str, dict[str, str]]
 """Photo -> number of the caption -> caption."""
 
 
 class FlickrRatings(RatingBenchmark):
+    """Ratings of Flickr8k captions, which may be translated."""
+
     folder = "flickr8k"
     image_folders = IMAGE_FOLDERS
 
     def check_language(self, data: Path, lang: str) -> None:
-        """Reading the translations tells."""
+        """Do nothing: `load` raises an error if there are no translations into `lang`."""
 
     def languages(self, data: Path) -> list[str]:
-        """English, and those whose translations have captions of photos that were judged."""
-        judged = {photo for _, (photo, *_) in read_fields(find_file(data, [self.marker], "the file of ratings", WHERE), 5)}
-        named = {path.name.split(".")[0] for path in (data / "captions").glob("*.*.tsv*")} - {"en"}
-        return ["en", *(lang for lang in sorted(named) if _has_translations(data, lang, judged))]
+        """English, and languages with translations for photos that were judged."""
+        judged = {photo for _, (photo, *_) in read_fields(find_file(data, [self.marker], "the ratings file", WHERE), 5)}
+        candidates = {path.name.split(".")[0] for path in (data / "captions").glob("*.*.tsv*")} - {"en"}
+        return ["en", *(lang for lang in sorted(candidates) if _has_translations(data, lang, judged))]
 
 
 def _has_translations(data: Path, lang: str, judged: set[str]) -> bool:
-    paths = [path for origin in _TRANSLATED for path in (data / "captions").glob(f"{lang}.{origin}.tsv*")]
-    return any(not judged.isdisjoint(_read(path)) for path in paths)
+    paths = [path for origin in _TRANSLATION_ORIGINS for path in (data / "captions").glob(f"{lang}.{origin}.tsv*")]
+    return any(not judged.isdisjoint(_read_captions(path)) for path in paths)
 
 
 def read_captions(folder: Path) -> Captions:
-    """Lines are `photo#number<TAB>caption`, or `photo<TAB>number<TAB>caption`."""
-    return _read(find_file(folder, _CAPTIONS, "the file of captions", WHERE))
+    """Read the English captions, from lines `photo#number<TAB>caption` or `photo<TAB>number<TAB>caption`."""
+    return _read_captions(find_file(folder, _CAPTION_FILES, "the captions file", WHERE))
 
 
 def read_translations(folder: Path, lang: str) -> Captions:
-    """Captions in another language that are numbered as the English ones they translate."""
-    names = [f"captions/{lang}.{origin}.tsv" for origin in _TRANSLATED]
+    """Read captions in another language; they have the numbers of the English captions they translate."""
+    names = [f"captions/{lang}.{origin}.tsv" for origin in _TRANSLATION_ORIGINS]
     what = f"the translation of the captions into {lang!r}"
-    return _read(find_file(folder, names, what, "Its lines are numbered as the English ones."))
+    return _read_captions(find_file(folder, names, what, "Its captions have the numbers of the English ones."))
 
 
 def translated(judged: RatedSamples, english: Captions, folder: Path, lang: str) -> RatedSamples:
-    """RatedSamples of English captions, made about their translations; those whose caption has none are left out.
+    """Replace the English captions and references of `judged` by their translations; untranslated captions are left out.
 
-    Samples carry the id of their caption in `meta`.
+    Samples have the id of their caption in `meta`.
     """
     captions = read_translations(folder, lang)
     samples = judged.samples
-    kept: list[tuple[Sample, float]] = []
+    translations: list[tuple[Sample, float]] = []
     for sample, value in zip(samples, judged.human.tolist(), strict=True):
         photo = str(sample.image)
-        other, number = str(sample.meta["caption"]).split("#")
-        text = captions.get(other, {}).get(number)
-        wanted = {key for key, reference in english[photo].items() if reference in sample.references}
-        references = tuple(reference for key, reference in captions.get(photo, {}).items() if key in wanted)
+        caption_photo, caption_number = str(sample.meta["caption"]).split("#")
+        text = captions.get(caption_photo, {}).get(caption_number)
+        numbers = {number for number, reference in english[photo].items() if reference in sample.references}
+        references = tuple(reference for number, reference in captions.get(photo, {}).items() if number in numbers)
         if text is not None:
-            kept.append((replace(sample, caption=text, references=references, lang=lang), value))
-    if not kept:
-        raise InputError(f"{folder / 'captions'}: the translations into {lang!r} have none of the captions that were judged.")
-    missing = len(samples) - len(kept)
+            translations.append((replace(sample, caption=text, references=references, lang=lang), value))
+    if not translations:
+        raise InputError(f"{folder / 'captions'}: the translations into {lang!r} include none of the captions that were judged.")
+    missing = len(samples) - len(translations)
     warnings = list(judged.warnings)
     if missing:
         warnings.append(f"{missing:,} judgements are about captions without a translation and are left out.")
-    return RatedSamples([sample for sample, _ in kept], np.array([value for _, value in kept]), warnings=warnings)
+    return RatedSamples([sample for sample, _ in translations], np.array([value for _, value in translations]), warnings=warnings)
 
 
-def _read(path: Path) -> Captions:
+def _read_captions(path: Path) -> Captions:
     captions: Captions = {}
     if path.name.startswith("Flickr8k.token"):
         rows = [[*split_caption_id(name, place), caption] for place, (name, caption) in read_fields(path, 2)]
@@ -89,8 +91,9 @@ def _read(path: Path) -> Captions:
 
 
 def split_caption_id(identifier: str, place: Place) -> tuple[str, str]:
-    photo, mark, number = identifier.partition("#")
-    if not mark:
+    """Split `photo#number` into photo and number."""
+    photo, separator, number = identifier.partition("#")
+    if not separator:
         raise InputError(f"{place}: {identifier!r} is not a caption id such as 'photo.jpg#2'.")
     return photo, number
 
@@ -101,7 +104,7 @@ def caption_of(identifier: str, captions: Captions, place: Place) -> str:
         return captions[photo][number]
     except KeyError:
         raise InputError(
-            f"{place}: the caption {identifier!r} is not in the file of captions; both must be of the same data set."
+            f"{place}: the caption {identifier!r} is not in the captions file; both must be from the same data set."
         ) from None
 
 
@@ -110,5 +113,5 @@ def references_of(photo: str, captions: Captions, place: Place) -> tuple[str, ..
         return tuple(captions[photo].values())
     except KeyError:
         raise InputError(
-            f"{place}: the photo {photo!r} is not in the file of captions; both must be of the same data set."
+            f"{place}: the photo {photo!r} is not in the captions file; both must be from the same data set."
         ) from None

@@ -1,7 +1,7 @@
 """Flickr8k-CF: 47,830 pairs of a photo and a caption, each judged right or wrong by three or more workers (Hodosh et al. 2013).
 
-The human value is the share of those who said yes. Where one of a photo's own captions is among those judged for it, that
-caption is no reference of this photo, in any of its rows.
+The human value is the share of workers who said yes. If one of a photo's own captions is judged for that photo, it is not used as
+a reference in any row of the photo.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ class Flickr8kCF(FlickrRatings):
     protocols = {
         "mean": "the share of workers who said yes (what papers report)",
         "expanded": "each worker's yes (1) or no (0) is a data point",
-        "median": "1 where more said yes than no, 0 where fewer did, else 0.5",
+        "median": "1 if more said yes than no, 0 if fewer did, else 0.5",
     }
     marker = "CrowdFlowerAnnotations.txt"
     coefficients = ("tau-b", "tau-c", "spearman", "pearson")
@@ -46,27 +46,27 @@ class Flickr8kCF(FlickrRatings):
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
         captions = read_captions(data)
-        path = find_file(data, ["CrowdFlowerAnnotations.txt"], "the file of workers' judgements", WHERE)
+        path = find_file(data, ["CrowdFlowerAnnotations.txt"], "the workers' judgements file", WHERE)
         rows = read_fields(path, 5)
-        judged: dict[str, set[str]] = {}
+        judged_captions: dict[str, set[str]] = {}
         for place, (photo, caption_id, *_) in rows:
-            judged.setdefault(photo, set()).add(caption_of(caption_id, captions, place))
+            judged_captions.setdefault(photo, set()).add(caption_of(caption_id, captions, place))
         samples, human = [], []
         for place, (photo, caption_id, share, yes, no) in rows:
             caption = caption_of(caption_id, captions, place)
-            references = tuple(text for text in references_of(photo, captions, place) if text not in judged[photo])
+            references = tuple(text for text in references_of(photo, captions, place) if text not in judged_captions[photo])
             if not (_is_share(share) and yes.isdecimal() and no.isdecimal()):
                 raise InputError(f"{place}: {[share, yes, no]} are not a share and two counts of votes.")
-            points = _points(protocol, float(share), int(yes), int(no))
-            for point, value in enumerate(points):
+            values = _data_points(protocol, float(share), int(yes), int(no))
+            for point, value in enumerate(values):
                 samples.append(
                     Sample(
                         f"{photo} {caption_id} {point}", caption, references, image=photo, lang="en", meta={"caption": caption_id}
                     )
                 )
                 human.append(value)
-        found = RatedSamples(samples, np.array(human), warnings=count_warning(len(rows), 47830, "rows of workers' judgements"))
-        return found if lang == "en" else translated(found, captions, data, lang)
+        english = RatedSamples(samples, np.array(human), warnings=count_warning(len(rows), 47830, "rows of workers' judgements"))
+        return english if lang == "en" else translated(english, captions, data, lang)
 
 
 def _is_share(text: str) -> bool:
@@ -76,7 +76,7 @@ def _is_share(text: str) -> bool:
         return False
 
 
-def _points(protocol: str, share: float, yes: int, no: int) -> list[float]:
+def _data_points(protocol: str, share: float, yes: int, no: int) -> list[float]:
     match protocol:
         case "expanded":
             return [1.0] * yes + [0.0] * no

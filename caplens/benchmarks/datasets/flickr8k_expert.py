@@ -1,7 +1,7 @@
 """Flickr8k-Expert: 5,822 pairs of a photo and a caption, each rated 1 to 4 by three experts (Hodosh et al. 2013).
 
-A pair whose caption is one of the photo's own references is left out, and each of the three ratings is a data point of its
-own. CIDEr's document frequencies are counted over those 16,992 data points, repeats included.
+Pairs whose caption is one of the photo's own references are left out, and each of the three ratings is a separate data point.
+CIDEr's document frequencies are counted over these 16,992 data points, repeats included.
 """
 
 from pathlib import Path
@@ -41,7 +41,7 @@ class Flickr8kExpert(FlickrRatings):
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
         captions = read_captions(data)
-        path = find_file(data, ["ExpertAnnotations.txt"], "the file of expert ratings", WHERE)
+        path = find_file(data, ["ExpertAnnotations.txt"], "the expert ratings file", WHERE)
         rows = read_fields(path, 5)
         samples, human = [], []
         for place, (photo, caption_id, *ratings) in rows:
@@ -55,7 +55,7 @@ class Flickr8kExpert(FlickrRatings):
             if not np.isfinite(values).all():
                 raise InputError(f"{place}: the ratings {ratings} are not numbers.")
             if not all(1 <= value <= 4 for value in values):
-                raise InputError(f"{place}: the ratings {ratings} are not from 1 to 4; this is not the file of experts.")
+                raise InputError(f"{place}: the ratings {ratings} are not from 1 to 4; this is not the file of expert ratings.")
             for point, value in enumerate(aggregate(values, protocol)):
                 samples.append(
                     Sample(
@@ -63,5 +63,5 @@ class Flickr8kExpert(FlickrRatings):
                     )
                 )
                 human.append(value)
-        judged = RatedSamples(samples, np.array(human), warnings=count_warning(len(rows), 5822, "rows of expert ratings"))
-        return judged if lang == "en" else translated(judged, captions, data, lang)
+        english = RatedSamples(samples, np.array(human), warnings=count_warning(len(rows), 5822, "rows of expert ratings"))
+        return english if lang == "en" else translated(english, captions, data, lang)

@@ -1,4 +1,4 @@
-"""FOIL: COCO captions, and the same with one word that is wrong (Shekhar et al. 2017). The right one should score higher."""
+"""FOIL: COCO captions, and copies with one wrong word (Shekhar et al. 2017). The correct caption should score higher."""
 
 from pathlib import Path
 
@@ -9,32 +9,32 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 _WHERE = "foilv1.0_test_2017.json comes from the authors of FOIL, captions_val2014.json from COCO."
-_FOUR = {"bleu1": 85.4, "bleu4": 87.0, "rouge-l": 70.4, "meteor": 82.0, "cider": 94.1, "refclipscore": 92.6, "refpacs": 94.9}
-_ONE = {"bleu1": 65.7, "bleu4": 66.2, "rouge-l": 54.6, "meteor": 70.1, "cider": 85.7, "refclipscore": 91.0, "refpacs": 93.7}
-_FREE = {"clipscore": 87.2, "pacs": 89.9}
+_FOUR_REFS = {"bleu1": 85.4, "bleu4": 87.0, "rouge-l": 70.4, "meteor": 82.0, "cider": 94.1, "refclipscore": 92.6, "refpacs": 94.9}
+_ONE_REF = {"bleu1": 65.7, "bleu4": 66.2, "rouge-l": 54.6, "meteor": 70.1, "cider": 85.7, "refclipscore": 91.0, "refpacs": 93.7}
+_NO_REFS = {"clipscore": 87.2, "pacs": 89.9}
 _SOURCE = "Sarto et al. 2023 (PAC-S), table 6, on about 8,000 of the images; CLIP scores there are with ViT-B/32"
 
 
 class Foil(PreferenceBenchmark):
     name = "foil"
-    summary = "COCO captions against the same with one wrong word"
+    summary = "COCO captions against copies with one wrong word"
     protocols = {
-        "4-refs": "four of the image's other captions are references",
-        "1-ref": "the first of the image's other captions is",
+        "4-refs": "four of the image's other captions are the references",
+        "1-ref": "the first of the image's other captions is the reference",
     }
     folder, marker = "foil", "foilv1.0_test_2017.json"
     image_folders = ("val2014", "images")
     published = (
-        Published(_SOURCE, "4-refs", {"accuracy": _FOUR | _FREE}),
-        Published(_SOURCE, "1-ref", {"accuracy": _ONE | _FREE}),
+        Published(_SOURCE, "4-refs", {"accuracy": _FOUR_REFS | _NO_REFS}),
+        Published(_SOURCE, "1-ref", {"accuracy": _ONE_REF | _NO_REFS}),
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
-        path, of_coco = (find_file(data, [name], f"the file {name}", _WHERE) for name in (self.marker, "captions_val2014.json"))
+        path, coco_path = (find_file(data, [name], f"the file {name}", _WHERE) for name in (self.marker, "captions_val2014.json"))
         try:
-            references: dict[int, list[str]] = {}
-            for annotation in read_json(of_coco)["annotations"]:
-                references.setdefault(annotation["image_id"], []).append(annotation["caption"])
+            captions: dict[int, list[str]] = {}
+            for annotation in read_json(coco_path)["annotations"]:
+                captions.setdefault(annotation["image_id"], []).append(annotation["caption"])
             document = read_json(path)
             images = {image["id"]: image["file_name"] for image in document["images"]}
             right: dict[int, str] = {}
@@ -49,13 +49,13 @@ class Foil(PreferenceBenchmark):
             for key, foils in wrong.items():
                 for number, (image_id, foil) in enumerate(foils):
                     image = images[image_id]
-                    others = [text for text in references.get(image_id, []) if text.strip() != right[key].strip()]
-                    kept = tuple(others[: 1 if protocol == "1-ref" else 4])
+                    other_captions = [text for text in captions.get(image_id, []) if text.strip() != right[key].strip()]
+                    references = tuple(other_captions[: 1 if protocol == "1-ref" else 4])
                     trials.append(prefer("accuracy", image, len(samples), len(samples) + 1))
                     samples += [
-                        Sample(f"{key} {number} {kind}", text, kept, image=image, lang="en")
+                        Sample(f"{key} {number} {kind}", text, references, image=image, lang="en")
                         for kind, text in (("right", right[key]), ("foil", foil))
                     ]
         except KeyError as error:
-            raise InputError(f"{path}: this is not the layout of FOIL and COCO; {error} is missing somewhere.") from None
+            raise InputError(f"{path}: this file or {coco_path.name} is not as expected; the key {error} is missing.") from None
         return PreferenceData(samples, trials)

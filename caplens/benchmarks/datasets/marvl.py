@@ -1,8 +1,9 @@
-"""MaRVL: statements about two photos, true or false, in Indonesian, Swahili, Tamil, Turkish and Chinese (Liu et al. 2021), used
-as multilingual CLIPScore does (appendix E).
+"""MaRVL: true or false statements about two photos, in Indonesian, Swahili, Tamil, Turkish and Chinese (Liu et al. 2021), with
+the protocol of multilingual CLIPScore (appendix E).
 
-Of a true statement the photo that fits best counts, of a false one the photo that fits least. Accuracy 1 takes every true and
-false pair of photos with one statement; accuracy 2 all of a statement's pairs at once.
+A true statement counts with the photo that fits it best, a false one with the photo that fits it least. Accuracy 1 compares each
+pair of photos for which a statement is true with each for which it is false. For accuracy 2 all comparisons of a statement must
+be right.
 """
 
 from itertools import product
@@ -22,7 +23,9 @@ _WHERE = "It comes from the authors (marvl-challenge/marvl-code, data)."
 class Marvl(PreferenceBenchmark):
     name = "marvl"
     summary = "statements about two photos each, true or false; id, sw, ta, tr, zh"
-    protocols = {"best against least": "the best photo of a true statement against the least fitting of a false one"}
+    protocols = {
+        "best against least": "the best-fitting photo of a true statement against the worst-fitting photo of a false one",
+    }
     in_english = False
     folder, marker = "marvl", "marvl-*.jsonl"
     published = tuple(
@@ -44,17 +47,17 @@ class Marvl(PreferenceBenchmark):
     def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
         path = find_file(data, [f"marvl-{lang}.jsonl"], f"the statements in {lang!r}", _WHERE)
         samples: list[Sample] = []
-        by_statement: dict[str, dict[bool, list[tuple[int, int]]]] = {}
+        rows_by_statement: dict[str, dict[bool, list[tuple[int, int]]]] = {}
         for place, record in read_records(path):
             caption, concept, key = (str(field(record, [name], place)) for name in ("caption", "concept", "id"))
             label = field(record, ["label"], place) in (True, "True", "true")
-            by_statement.setdefault(caption, {True: [], False: []})[label].append((len(samples), len(samples) + 1))
+            rows_by_statement.setdefault(caption, {True: [], False: []})[label].append((len(samples), len(samples) + 1))
             for side in ("left_img", "right_img"):
                 image = f"{lang}/images/{concept}/{field(record, [side], place)}"
                 samples.append(Sample(f"{key} {side}", caption, image=image, lang=lang))
         trials: list[Trial] = []
-        for statement, rows in by_statement.items():
-            constraints = tuple(product(rows[True], rows[False]))
+        for statement, rows_by_label in rows_by_statement.items():
+            constraints = tuple(product(rows_by_label[True], rows_by_label[False]))
             trials += [Trial(_MEASURES[0], statement, (constraint,)) for constraint in constraints]
             if constraints:
                 trials.append(Trial(_MEASURES[1], statement, constraints))

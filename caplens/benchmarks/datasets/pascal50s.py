@@ -1,5 +1,5 @@
-"""Pascal-50S: pairs of two human captions (HC), one of which is about another image (HI), a human and a machine one (HM), or two
-machine ones (MM)."""
+"""Pascal-50S: pairs of two correct human captions (HC), two human captions of which one is about another image (HI), a human and
+a machine caption (HM), and two machine captions (MM)."""
 
 from caplens.benchmarks.base import Published
 from caplens.benchmarks.datasets.consensus_50s import Consensus50S
@@ -31,6 +31,6 @@ class Pascal50S(Consensus50S):
         Published(
             "Sarto et al. 2023 (PAC-S), table 4; CLIP scores there are with ViT-B/32",
             "majority",
-            {measure: {metric: row[place] for metric, row in _TABLE.items()} for place, measure in enumerate(_MEASURES)},
+            {measure: {metric: row[column] for metric, row in _TABLE.items()} for column, measure in enumerate(_MEASURES)},
         ),
     )

@@ -1,4 +1,4 @@
-"""Benchmarks whose file is a table: a row for each caption, with its image, its references and what people gave it."""
+"""Benchmarks in the form of a table: one row per caption, with its image, references and ratings."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -12,12 +12,12 @@ from caplens.data.sample import Sample
 
 
 class RatedTable(RatingBenchmark):
-    """Subclasses name the file and its columns; columns may be called differently in different releases."""
+    """Subclasses set the names of the file and its columns; a column may have other names in other releases."""
 
     files: ClassVar[tuple[str, ...]]
-    """Names of the file; `{lang}` stands for the language."""
+    """Possible names of the file; `{lang}` is replaced by the language."""
     where: ClassVar[str]
-    """Where people get it."""
+    """Where to get the file, for error messages."""
     published_rows: ClassVar[int | None] = None
     protocols = {
         "mean": "the mean of a caption's ratings (what papers report)",
@@ -33,15 +33,15 @@ class RatedTable(RatingBenchmark):
         names = [name.format(lang=lang) for name in self.files]
         samples: list[Sample] = []
         human: list[float] = []
-        rows = 0
+        row_count = 0
         for place, record in read_records(find_file(data, names, f"the ratings of {self.name} in {lang!r}", self.where)):
-            rows += 1
+            row_count += 1
             image, caption = str(field(record, self.image, place)), text(field(record, self.caption, place), place)
-            given = next((record[name] for name in self.references if record.get(name)), ())
-            references = texts(given, place) if given else ()
+            cell = next((record[name] for name in self.references if record.get(name)), ())
+            references = texts(cell, place) if cell else ()
             for point, value in enumerate(aggregate(numbers(field(record, self.rating, place), place), protocol)):
-                samples.append(Sample(f"{image} {rows} {point}", caption, references, image=image, lang=lang))
+                samples.append(Sample(f"{image} {row_count} {point}", caption, references, image=image, lang=lang))
                 human.append(value)
         expected = self.published_rows
-        warnings = [] if expected is None else count_warning(rows, expected, "rated captions")
+        warnings = [] if expected is None else count_warning(row_count, expected, "rated captions")
         return RatedSamples(samples, np.array(human), warnings=warnings)

@@ -1,4 +1,4 @@
-"""SugarCrepe: captions of COCO photos against fluent, plausible, wrong ones (Hsieh et al. 2023)."""
+"""SugarCrepe: captions of COCO photos against wrong captions that are fluent and plausible (Hsieh et al. 2023)."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ _WHERE = "They are in the folder data of the SugarCrepe repository (RAIVNLab/sug
 
 class SugarCrepe(PreferenceBenchmark):
     name = "sugarcrepe"
-    summary = "captions against plausible wrong ones: things added, replaced or swapped"
-    protocols = {"accuracy": "the right caption scores higher (what papers report)"}
+    summary = "captions against plausible wrong ones: objects, attributes or relations added, replaced or swapped"
+    protocols = {"accuracy": "the correct caption scores higher (what papers report)"}
     averaged = True
     folder, marker = "sugarcrepe", "add_att.json"
     image_folders = ("val2017", "images")

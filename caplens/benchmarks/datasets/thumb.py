@@ -1,6 +1,6 @@
-"""THumB 1.0: captions of 500 COCO images by four systems and by people, rated by a rubric (Kasai et al. 2022).
+"""THumB 1.0: captions of 500 COCO images by four systems and by people, rated with a rubric (Kasai et al. 2022).
 
-The caption that a person wrote is one of the image's references; it is no reference of itself.
+The human caption is one of the image's references; it is not used as a reference of itself.
 """
 
 from pathlib import Path
@@ -18,23 +18,26 @@ _WHERE = "It is in the folder mscoco of the THumB repository (jungokasai/THumB).
 class Thumb(RatingBenchmark):
     name = "thumb"
     summary = "rubric-based ratings of 2,500 captions of COCO images"
-    protocols = {"with humans": "machine and human captions", "machine": "captions that are no reference of their image"}
+    protocols = {
+        "with humans": "machine and human captions",
+        "machine": "captions that are not a reference of their image",
+    }
     coefficients = ("pearson", "tau-c", "tau-b", "spearman")
     folder, marker = "thumb", "mscoco_THumB-1.0.jsonl"
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
-        rows = list(read_records(find_file(data, [self.marker], "the file of ratings", _WHERE)))
-        path = find_file(data, ["mscoco_references.json", "mscoco_references.jsonl"], "the file of references", _WHERE)
-        references = {
+        rows = list(read_records(find_file(data, [self.marker], "the ratings file", _WHERE)))
+        path = find_file(data, ["mscoco_references.json", "mscoco_references.jsonl"], "the references file", _WHERE)
+        references_by_segment = {
             str(field(row, ["seg_id"], place)): texts(field(row, ["refs"], place), place) for place, row in read_records(path)
         }
         samples, human = [], []
         for place, row in rows:
             segment, caption, image = (str(field(row, [name], place)) for name in ("seg_id", "hyp", "image"))
-            own = references.get(segment, ())
-            if protocol == "machine" and caption in own:
+            image_references = references_by_segment.get(segment, ())
+            if protocol == "machine" and caption in image_references:
                 continue
-            others = tuple(text for text in own if text != caption)
-            samples.append(Sample(f"{image} {place.number}", caption, others, image=image, lang="en"))
+            references = tuple(text for text in image_references if text != caption)
+            samples.append(Sample(f"{image} {place.number}", caption, references, image=image, lang="en"))
             human += numbers(field(row, ["human_score"], place), place)[:1]
         return RatedSamples(samples, np.array(human), warnings=count_warning(len(rows), 2500, "rated captions"))

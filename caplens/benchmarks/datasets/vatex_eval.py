@@ -1,7 +1,7 @@
 """VATEX-EVAL: 18,000 captions of 3,000 videos, each rated 1 to 5 by three people (Shi et al. 2022).
 
-The coefficient is taken with each person's ratings and averaged over the three. The public files are pickles, which caplens never
-opens; docs/benchmarks.md says how to turn them into JSON.
+The coefficient is computed with each person's ratings and averaged over the three. The public files are pickles, which caplens
+never opens; docs/benchmarks.md says how to convert them to JSON.
 """
 
 from pathlib import Path
@@ -17,10 +17,22 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 _WHERE = "They come with EMScore (ShiYaya/emscore) as pickles; docs/benchmarks.md says how to convert them."
-_PEOPLE = 3
+_RATERS = 3
 _SOURCE = "Sarto et al. 2023 (PAC-S), table 3"
-_ONE = {"bleu1": (12.2, 15.9), "bleu4": (12.6, 16.4), "rouge-l": (12.5, 16.3), "meteor": (16.4, 21.5), "cider": (17.3, 22.6)}
-_NINE = {"bleu1": (28.9, 37.0), "bleu4": (22.4, 29.5), "rouge-l": (23.8, 30.9), "meteor": (27.6, 35.7), "cider": (27.8, 36.1)}
+_ONE_REF = {
+    "bleu1": (12.2, 15.9),
+    "bleu4": (12.6, 16.4),
+    "rouge-l": (12.5, 16.3),
+    "meteor": (16.4, 21.5),
+    "cider": (17.3, 22.6),
+}
+_NINE_REFS = {
+    "bleu1": (28.9, 37.0),
+    "bleu4": (22.4, 29.5),
+    "rouge-l": (23.8, 30.9),
+    "meteor": (27.6, 35.7),
+    "cider": (27.8, 36.1),
+}
 
 
 class VatexEval(RatingBenchmark):
@@ -34,50 +46,50 @@ class VatexEval(RatingBenchmark):
         Published(
             _SOURCE,
             protocol,
-            {name: {metric: row[place] for metric, row in table.items()} for place, name in enumerate(("tau-b", "spearman"))},
+            {name: {metric: row[column] for metric, row in table.items()} for column, name in enumerate(("tau-b", "spearman"))},
         )
-        for protocol, table in (("9-refs", _NINE), ("1-ref", _ONE))
+        for protocol, table in (("9-refs", _NINE_REFS), ("1-ref", _ONE_REF))
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
         names = ("candidates_list", "gts_list", "video_ids", "human_scores")
-        captions, references, videos, ratings = (
+        captions, reference_lists, videos, ratings = (
             read_json(find_file(data, [f"{name}.json"], f"the file {name}.json", _WHERE), list) for name in names
         )
-        by_person = _by_person(ratings, data)
-        if not len(captions) == len(references) == len(videos) == by_person.shape[1]:
-            raise InputError(f"{data}: the four files are about {len(captions)}, {len(references)}, {len(videos)} and "
-                             f"{by_person.shape[1]} captions; they belong to different data.")  # fmt: skip
-        kept = {"9-refs": 9, "1-ref": 1, "no-refs": 0}[protocol]
+        by_rater = _ratings_by_rater(ratings, data)
+        if not len(captions) == len(reference_lists) == len(videos) == by_rater.shape[1]:
+            counts = f"{len(captions)}, {len(reference_lists)}, {len(videos)} and {by_rater.shape[1]}"
+            raise InputError(f"{data}: the four files are about {counts} captions; they belong to different data.")
+        reference_count = {"9-refs": 9, "1-ref": 1, "no-refs": 0}[protocol]
         samples = [
-            Sample(f"{video} {row}", caption, texts(others, data)[:kept], video=video, lang="en")
-            for row, (caption, others, video) in enumerate(zip(captions, references, videos, strict=True))
+            Sample(f"{video} {row}", caption, texts(references, data)[:reference_count], video=video, lang="en")
+            for row, (caption, references, video) in enumerate(zip(captions, reference_lists, videos, strict=True))
         ]
-        return RatedSamples(samples, by_person.T, warnings=count_warning(len(samples), 18000, "captions"))
+        return RatedSamples(samples, by_rater.T, warnings=count_warning(len(samples), 18000, "captions"))
 
     def judge(self, loaded: RatedSamples, values: Floats, scored: Flags, resamples: int, seed: int) -> dict[str, Measured]:
-        people = [
+        measures_by_rater = [
             super(VatexEval, self).judge(RatedSamples(loaded.samples, ratings), values, scored, resamples, seed)
             for ratings in loaded.human.T
         ]
         return {
             name: Measured(
-                float(np.mean([one[name].value for one in people])),
-                np.mean([one[name].drawn for one in people], axis=0),
+                float(np.mean([measures[name].value for measures in measures_by_rater])),
+                np.mean([measures[name].drawn for measures in measures_by_rater], axis=0),
                 first.points,
             )
-            for name, first in people[0].items()
+            for name, first in measures_by_rater[0].items()
         }
 
 
-def _by_person(ratings: list[Any], data: Path) -> Floats:
-    """Three rows of ratings; the release has them end to end."""
+def _ratings_by_rater(ratings: list[Any], data: Path) -> Floats:
+    """Three rows of ratings; in the release they are concatenated."""
     try:
-        made = np.array(ratings, dtype=np.float64)
+        values = np.array(ratings, dtype=np.float64)
     except (TypeError, ValueError):
-        made = np.empty(0)
-    if made.ndim == 1 and made.size and made.size % _PEOPLE == 0:
-        return made.reshape(_PEOPLE, -1)
-    if made.ndim == 2 and _PEOPLE in made.shape:
-        return made if len(made) == _PEOPLE else made.T
-    raise InputError(f"{data}: human_scores.json should hold the ratings of three people, one after the other or in three rows.")
+        values = np.empty(0)
+    if values.ndim == 1 and values.size and values.size % _RATERS == 0:
+        return values.reshape(_RATERS, -1)
+    if values.ndim == 2 and _RATERS in values.shape:
+        return values if len(values) == _RATERS else values.T
+    raise InputError(f"{data}: human_scores.json should contain the ratings of three people, concatenated or in three rows.")

@@ -1,4 +1,4 @@
-"""VICR, validated image caption ratings: 15,646 captions rated 1 to 5 by several people each (Narins et al. 2024)."""
+"""VICR (Validated Image Caption Ratings): 15,646 captions, each rated 1 to 5 by several people (Narins et al. 2024)."""
 
 from caplens.benchmarks.base import Published
 from caplens.benchmarks.datasets.rated_table import RatedTable

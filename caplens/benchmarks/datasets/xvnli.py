@@ -1,9 +1,9 @@
-"""XVNLI: statements about photos that follow from them, may or may not be true, or contradict them, in five languages
-(Bugliarello et al. 2022), used as multilingual CLIPScore does (appendix E).
+"""XVNLI: statements about photos, labelled entailment, neutral or contradiction, in five languages (Bugliarello et al. 2022),
+with the protocol of multilingual CLIPScore (appendix E).
 
-Statements about one photo are put in the order of their labels: every two with the extreme labels (accuracy 1), every two with
-different labels (accuracy 2), and every three with all labels (accuracy 3). The premise, a caption of the photo, is the
-reference.
+Scores of statements about the same photo should be in the order of their labels: for each pair of an entailment and a
+contradiction (accuracy 1), each pair with different labels (accuracy 2), and each triple with all labels (accuracy 3). The
+premise, a caption of the photo, is the reference.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,8 @@ from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, T
 from caplens.data.records import field, find_file, read_records
 from caplens.data.sample import Sample
 
-_ORDER = ("contradiction", "neutral", "entailment")
+_LABELS = ("contradiction", "neutral", "entailment")
+"""From the lowest expected score to the highest."""
 _MEASURES = ("accuracy 1", "accuracy 2", "accuracy 3")
 _PUBLISHED = {
     "en": (92.3, 80.7, 47.7), "ar": (84.6, 76.3, 44.7), "fr": (86.7, 77.9, 45.4), "es": (86.2, 77.7, 46.7),
@@ -52,36 +53,36 @@ class Xvnli(PreferenceBenchmark):
     def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
         path = find_file(data, [f"{lang}.test.jsonl", f"{lang}/test.jsonl"], f"the test part in {lang!r}", _WHERE)
         samples: list[Sample] = []
-        by_photo: dict[str, dict[str, list[int]]] = {}
-        rows = 0
+        rows_by_photo: dict[str, dict[str, list[int]]] = {}
+        statement_count = 0
         for place, record in read_records(path):
-            rows += 1
+            statement_count += 1
             label, premise, statement, photo, key = (
                 str(field(record, [name], place)) for name in ("gold_label", "sentence1", "sentence2", "Flikr30kID", "pairID")
             )
-            # Where annotators did not agree, the label is "-".
-            if label in _ORDER:
-                by_photo.setdefault(photo, {one: [] for one in _ORDER})[label].append(len(samples))
+            # The label is "-" if annotators did not agree.
+            if label in _LABELS:
+                rows_by_photo.setdefault(photo, {name: [] for name in _LABELS})[label].append(len(samples))
                 image = f"{photo.removesuffix('.jpg')}.jpg"
                 samples.append(Sample(f"{key} {place.number}", statement, (premise,), image=image, lang=lang))
         trials: list[Trial] = []
-        for photo, rows_of in by_photo.items():
-            for low, high in combinations(_ORDER, 2):
-                pairs = list(product(rows_of[high], rows_of[low]))
-                if (low, high) == (_ORDER[0], _ORDER[2]):
+        for photo, rows_by_label in rows_by_photo.items():
+            for low, high in combinations(_LABELS, 2):
+                pairs = list(product(rows_by_label[high], rows_by_label[low]))
+                if (low, high) == (_LABELS[0], _LABELS[2]):
                     trials += [prefer(_MEASURES[0], photo, better, worse) for better, worse in pairs]
                 trials += [prefer(_MEASURES[1], photo, better, worse) for better, worse in pairs]
-            for least, middle, most in product(*(rows_of[label] for label in _ORDER)):
+            for least, middle, most in product(*(rows_by_label[label] for label in _LABELS)):
                 trials.append(Trial(_MEASURES[2], photo, (((most,), (middle,)), ((middle,), (least,)))))
         trials.sort(key=lambda trial: trial.measure)
-        return PreferenceData(samples, trials, warnings=count_warning(rows, 1164, "statements"))
+        return PreferenceData(samples, trials, warnings=count_warning(statement_count, 1164, "statements"))
 
     def image_key(self, name: str) -> str:
         return Path(name).stem.partition("_")[0]
 
     def located(self, samples: Iterable[Sample], images: str | PathLike[str]) -> list[Sample]:
-        """By the photo's number, with which the names of Flickr30k's and of Flickr8k's files begin."""
+        """Match images by the photo number that file names of Flickr30k and Flickr8k begin with."""
         names = sorted(path.name for path in Path(images).iterdir()) if Path(images).is_dir() else []
         by_number = {self.image_key(name): name for name in names}
-        named = (replace(sample, image=by_number.get(self.image_key(str(sample.image)), sample.image)) for sample in samples)
-        return super().located(named, images)
+        matched = (replace(sample, image=by_number.get(self.image_key(str(sample.image)), sample.image)) for sample in samples)
+        return super().located(matched, images)

@@ -50,8 +50,8 @@ def _detect_table(path: Path, start: bytes) -> str:
     delimiter = delimited.delimiter_of(header)
     if delimiter is None:
         raise InputError(
-            f"{path}, line 1: the format is not recognised. It should be JSONL, JSON (COCO or {{id: caption}}), Parquet, or CSV/TSV"
-            " whose first line names the columns, among them 'id' and 'caption'."
+            f"{path}, line 1: the format is not recognised. It should be JSONL, JSON (COCO or {{id: caption}}), Parquet, or"
+            " CSV/TSV whose first line names the columns, among them 'id' and 'caption'."
         )
     return "tsv" if delimiter == "\t" else "csv"
 

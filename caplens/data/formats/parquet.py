@@ -8,7 +8,7 @@ from typing import Any
 
 from caplens.data.files import Place
 from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
-from caplens.data.sample import Sample
+from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
 
 _BATCH = 10_000
@@ -47,17 +47,37 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
 
 def write(samples: Iterable[Sample], path: Path) -> None:
     arrow = _pyarrow()
-    text, texts, numbers = arrow.string(), arrow.list_(arrow.string()), arrow.list_(arrow.float64())
-    types = {name: {"references": texts, "ratings": numbers}.get(name, text) for name in FIELDS}
-    schema = arrow.schema([*types.items(), ("meta", text)])
+    remaining = iter(samples)
+    batch = list(islice(remaining, _BATCH))
+    records = any(_has_records(sample) for sample in batch)
+    schema = _schema(arrow, records=records)
     with arrow.parquet.ParquetWriter(path, schema) as writer:
-        rows = iter(samples)
-        while batch := list(islice(rows, _BATCH)):
-            columns = [_columns(sample) for sample in batch]
-            writer.write_table(arrow.Table.from_pylist(columns, schema=schema))
+        while batch:
+            try:
+                writer.write_table(arrow.Table.from_pylist([_columns(sample, records) for sample in batch], schema=schema))
+            except arrow.ArrowInvalid as error:
+                raise InputError(
+                    f"the samples cannot be written as Parquet ({error}). Ratings must all be numbers, or all be records from the"
+                    " first rows on; choose JSONL otherwise."
+                ) from None
+            batch = list(islice(remaining, _BATCH))
 
 
-def _columns(sample: Sample) -> Row:
+def _schema(arrow: Any, *, records: bool) -> Any:
+    """Ratings are numbers, or records where those of the first rows are."""
+    text, texts, number = arrow.string(), arrow.list_(arrow.string()), arrow.float64()
+    record = arrow.struct([("value", number), *((name, text) for name in Rating._fields[1:])])
+    kinds = {"references": texts, "ratings": arrow.list_(record if records else number)}
+    return arrow.schema([*((name, kinds.get(name, text)) for name in FIELDS), ("meta", text)])
+
+
+def _has_records(sample: Sample) -> bool:
+    return any(rating[1:] != (None, None, None) for rating in sample.ratings)
+
+
+def _columns(sample: Sample, records: bool) -> Row:
     row = row_from_sample(sample)
+    if records:
+        row["ratings"] = [rating._asdict() for rating in sample.ratings]
     meta = json.dumps(dict(sample.meta), ensure_ascii=False) if sample.meta else None
     return {**{name: row.get(name) for name in FIELDS}, "meta": meta}

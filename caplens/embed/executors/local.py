@@ -1,7 +1,7 @@
 """The executor of one machine.
 
-Images are decoded and resized by threads or processes while the model runs, and the next batches are always ready: neither waits for
-the other. Texts are sorted by length, so that a batch holds little padding.
+Images are decoded and resized by threads or processes while the model runs, and the next batches are always ready: neither
+waits for the other. Texts are sorted by length, so that a batch holds little padding.
 """
 
 import os

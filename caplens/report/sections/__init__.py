@@ -1,11 +1,11 @@
-"""What the page shows of each kind of result."""
+"""The sections of the page, one module per kind of result."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from caplens.errors import InputError
 from caplens.report.cases import Case, choose, find_cases
-from caplens.report.documents import Document, InputPaths
+from caplens.report.documents import Document, InputPaths, naming_file
 from caplens.report.sections.agreement import agreement_section, correlation_section, languages_sections
 from caplens.report.sections.comparison import comparison_section, language_section
 from caplens.report.sections.leakage import leakage_section
@@ -37,13 +37,13 @@ _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
 
 
 def make_sections(documents: Sequence[Document], paths: InputPaths) -> list[Section]:
-    """A section for each result; one benchmark in several languages is also shown as a whole."""
+    """One section per result, after one for each benchmark that was run in several languages."""
     sections: list[Section] = []
     for run in _in_languages(documents):
-        with as_input_error(run[0].path):
-            sections += languages_sections([doc.result for doc in run if isinstance(doc.result, AgreementResult)])
+        with naming_file(run[0].path), as_input_error(run[0].path):
+            sections += languages_sections([document.result for document in run if isinstance(document.result, AgreementResult)])
     for document in documents:
-        with as_input_error(document.path):
+        with naming_file(document.path), as_input_error(document.path):
             cases, why = _cases(document, paths)
             section = _SECTIONS[type(document.result)](document, document.result, cases)
             section.without_cases = why
@@ -53,7 +53,7 @@ def make_sections(documents: Sequence[Document], paths: InputPaths) -> list[Sect
 
 
 def _cases(document: Document, paths: InputPaths) -> tuple[list[Case], str]:
-    """The captions of a result, where they are at hand; a report without them is still one."""
+    """The captions of a result, or why they cannot be shown: a report is made without them too."""
     try:
         return find_cases(document, paths), ""
     except InputError as error:
@@ -61,7 +61,7 @@ def _cases(document: Document, paths: InputPaths) -> tuple[list[Case], str]:
 
 
 def _in_languages(documents: Sequence[Document]) -> list[list[Document]]:
-    """Documents of one run and benchmark that differ in language."""
+    """Groups of documents of one run, benchmark and protocol that differ in language."""
     groups: dict[tuple[object, str, str], dict[str, Document]] = {}
     for document in documents:
         result = document.result

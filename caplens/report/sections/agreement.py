@@ -1,4 +1,4 @@
-"""The sections about agreement with people, on one benchmark, in several languages, and across them."""
+"""The sections about agreement with people: of one benchmark, of several languages, and across languages."""
 
 from collections.abc import Sequence
 
@@ -24,6 +24,7 @@ from caplens.results.table import LEVEL, Cell, Table
 
 
 def agreement_section(document: Document, results: AgreementResult, cases: list[Case]) -> Section:
+    """The section about one benchmark in one language."""
     section = Section(
         f"{results.benchmark} ({results.lang}, {results.protocol})",
         "agreement with people",
@@ -54,61 +55,64 @@ def agreement_section(document: Document, results: AgreementResult, cases: list[
     if results.human is not None:
         raters = results.human.shape[1]
         human = results.human.ravel()
-        known = ~np.isnan(human)
-        scores = {metric: np.repeat(values, raters)[known] for metric, values in results.scores.items()}
-        said = {metric: _estimate(results, metric) for metric in results.scores}
-        section.plots.append(rating_plot(human[known], scores, said))
+        rated = ~np.isnan(human)
+        scores = {metric: np.repeat(values, raters)[rated] for metric, values in results.scores.items()}
+        estimates = {metric: _estimate(results, metric) for metric in results.scores}
+        section.plots.append(rating_plot(human[rated], scores, estimates))
     section.plots.append(distribution_plot(results.scores, [results.lang] * len(results.ids), "all captions"))
     section.plots += caption_plots(cases)
     return section
 
 
 def _estimate(results: AgreementResult, metric: str) -> str:
+    """The main measure of a metric with its interval, as text."""
     value, low, high, *_ = results.results[metric][results.headline]
     return f"{results.headline} {value:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def languages_sections(several: Sequence[AgreementResult]) -> list[Section]:
-    """One benchmark in several languages, if they have a metric in common."""
-    first = several[0]
-    metrics, name = _shared_metrics(several), first.headline
+def languages_sections(results: Sequence[AgreementResult]) -> list[Section]:
+    """The section about one benchmark in several languages; none if no metric is in all of them."""
+    first = results[0]
+    metrics, name = _shared_metrics(results), first.headline
     if not metrics:
         return []
-    cells = {(one.lang, metric): one.results[metric][name][:3] for one in several for metric in metrics}
-    rows: list[list[Cell]] = [[lang, metric, *found] for (lang, metric), found in cells.items()]
+    cells = {(result.lang, metric): result.results[metric][name][:3] for result in results for metric in metrics}
+    rows: list[list[Cell]] = [[lang, metric, *estimate] for (lang, metric), estimate in cells.items()]
     table = Table(["lang", "metric", name, f"{LEVEL} low", f"{LEVEL} high"], rows, f"{name} by language", digits=2)
     about = f"{name}, times 100,{INTERVALS}"
-    plot = language_heatmap("Languages and metrics", about, [one.lang for one in several], metrics, cells, digits=1)
+    langs = [result.lang for result in results]
+    plot = language_heatmap("Languages and metrics", about, langs, metrics, cells, digits=1)
     section = Section(
-        f"{first.benchmark}, {len(several)} languages ({first.protocol})",
+        f"{first.benchmark}, {len(results)} languages ({first.protocol})",
         "agreement with people",
-        {"languages": ", ".join(one.lang for one in several), "protocol": first.protocol},
+        {"languages": ", ".join(langs), "protocol": first.protocol},
         tables=[table],
         plots=[plot],
     )
     return [section]
 
 
-def _shared_metrics(several: Sequence[AgreementResult]) -> list[str]:
-    """Metrics that have the first's main measure in every language."""
-    name = several[0].headline
-    return [metric for metric in several[0].results if all(name in one.results.get(metric, {}) for one in several)]
+def _shared_metrics(results: Sequence[AgreementResult]) -> list[str]:
+    """Metrics that have the main measure of the first result in every language."""
+    name = results[0].headline
+    return [metric for metric in results[0].results if all(name in result.results.get(metric, {}) for result in results)]
 
 
-def correlation_section(document: Document, across: LanguageCorrelation, cases: list[Case]) -> Section:
+def correlation_section(document: Document, result: LanguageCorrelation, cases: list[Case]) -> Section:
+    """The section about the scores of the same items in several languages."""
     section = Section(
-        f"{across.benchmark} across languages ({across.protocol})",
+        f"{result.benchmark} across languages ({result.protocol})",
         "the same items in several languages",
-        {"items": f"{across.items:,}", "languages": ", ".join(across.langs), "protocol": across.protocol},
+        {"items": f"{result.items:,}", "languages": ", ".join(result.langs), "protocol": result.protocol},
     )
-    for metric, parts in across.correlations.items():
+    for metric, parts in result.correlations.items():
         for part, matrix in parts.items():
             notes = [["–" if np.isnan(value) else f"{value:.2f}" for value in line] for line in matrix]
-            which = "" if part == ALL else f", {part} quality of translation"
+            quality = "" if part == ALL else f", {part} quality of translation"
             section.plots.append(
                 Plot(
-                    f"{metric}{which}",
-                    plots.heatmap(across.langs, across.langs, matrix, notes),
+                    f"{metric}{quality}",
+                    plots.heatmap(result.langs, result.langs, matrix, notes),
                     "Pearson's correlation between the scores of the same items in two languages.",
                 )
             )

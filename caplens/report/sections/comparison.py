@@ -1,4 +1,4 @@
-"""The sections about systems side by side, in one language or in many."""
+"""The sections that compare systems, in one language or in several."""
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from caplens.report.sections.section import (
 from caplens.results.comparison import Comparison, LanguageComparison
 from caplens.results.table import Cell, Table
 
-_SURE = 0.05
+_SIGNIFICANT = 0.05
 
 
 def comparison_section(document: Document, comparison: Comparison, cases: list[Case]) -> Section:
+    """The section about systems on the same captions."""
     section = Section(
         document.name,
         "systems",
@@ -32,22 +33,26 @@ def comparison_section(document: Document, comparison: Comparison, cases: list[C
         list(comparison.signatures.values()),
         comparison.warnings,
     )
-    section.tables = [_clusters(comparison), without_notes(comparison.systems_table(), "Systems")]
+    section.tables = [_cluster_table(comparison), without_notes(comparison.systems_table(), "Systems")]
     if comparison.contrasts:
         section.tables.append(without_notes(comparison.differences_table(), "Differences"))
     leading = next(iter(comparison.scores))
     order = sorted(comparison.systems, key=lambda system: -comparison.scores[leading][system].value)
-    panels = {metric: [found[system] for system in order] for metric, found in comparison.scores.items()}
+    panels = {metric: [by_system[system] for system in order] for metric, by_system in comparison.scores.items()}
     cluster = clusters(comparison, leading)
     section.plots.append(
         Plot(
             "Systems side by side",
             plots.intervals(order, panels, [cluster[system] for system in order]),
             f"Scores{INTERVALS} Systems of one colour are one cluster by {leading}: those of another"
-            f" are all better or all worse with p < {_SURE} ({comparison.correction}).",
+            f" are all better or all worse with p < {_SIGNIFICANT} ({comparison.correction}).",
         )
     )
-    values = {metric: np.concatenate([found[system] for system in order]) for metric, found in comparison.values.items() if found}
+    values = {
+        metric: np.concatenate([by_system[system] for system in order])
+        for metric, by_system in comparison.values.items()
+        if by_system
+    }
     labels = [system for system in order for _ in comparison.ids]
     if values:
         section.plots.append(distribution_plot(values, labels, "system"))
@@ -56,45 +61,54 @@ def comparison_section(document: Document, comparison: Comparison, cases: list[C
 
 
 def language_section(document: Document, result: LanguageComparison, cases: list[Case]) -> Section:
-    several = result.comparisons
-    first = next(iter(several.values()))
-    systems = list(dict.fromkeys(system for comparison in several.values() for system in comparison.systems))
+    """The section about systems compared in each of several languages."""
+    comparisons = result.comparisons
+    first = next(iter(comparisons.values()))
+    systems = list(dict.fromkeys(system for comparison in comparisons.values() for system in comparison.systems))
     section = Section(
         document.name,
         "systems by language",
         {
             "systems": str(len(systems)),
-            "languages": str(len(several)),
-            "captions": f"{sum(comparison.samples * len(comparison.systems) for comparison in several.values()):,}",
-            "not scored": f"{sum(comparison.failed for comparison in several.values()):,}",
+            "languages": str(len(comparisons)),
+            "captions": f"{sum(comparison.samples * len(comparison.systems) for comparison in comparisons.values()):,}",
+            "not scored": f"{sum(comparison.failed for comparison in comparisons.values()):,}",
         },
-        list(dict.fromkeys(line for comparison in several.values() for line in comparison.signatures.values())),
-        list(dict.fromkeys(f"{lang}: {line}" for lang, comparison in several.items() for line in comparison.warnings)),
+        list(dict.fromkeys(line for comparison in comparisons.values() for line in comparison.signatures.values())),
+        list(dict.fromkeys(f"{lang}: {line}" for lang, comparison in comparisons.items() for line in comparison.warnings)),
         [without_notes(result.language_table(), "Systems by language")],
     )
     for metric in first.scores:
-        cells = {(lang, system): score for lang, one in several.items() for system, score in one.scores[metric].items()}
+        cells = {
+            (lang, system): score
+            for lang, comparison in comparisons.items()
+            for system, score in comparison.scores[metric].items()
+        }
         title = f"{metric} by language and system"
-        section.plots.append(language_heatmap(title, f"{metric}{INTERVALS}", list(several), systems, cells))
+        section.plots.append(language_heatmap(title, f"{metric}{INTERVALS}", list(comparisons), systems, cells))
     return section
 
 
 def clusters(comparison: Comparison, metric: str) -> dict[str, int]:
-    """System -> its cluster, from 0 for the best: every system is surely better than all those of later clusters."""
+    """System -> cluster, 0 for the best: every system is significantly better than all systems of later clusters."""
     values = {system: score.value for system, score in comparison.scores[metric].items()}
     order = sorted(values, key=lambda system: -values[system])
-    sure = {
-        frozenset((one.first, one.second)) for one in comparison.contrasts if one.metric == metric and one.p_corrected < _SURE
+    significant = {
+        frozenset((contrast.first, contrast.second))
+        for contrast in comparison.contrasts
+        if contrast.metric == metric and contrast.p_corrected < _SIGNIFICANT
     }
-    found, cluster = {}, 0
+    by_system, cluster = {}, 0
     for place, system in enumerate(order):
-        if place and all(frozenset((before, after)) in sure for before in order[:place] for after in order[place:]):
+        if place and all(frozenset((before, after)) in significant for before in order[:place] for after in order[place:]):
             cluster += 1
-        found[system] = cluster
-    return found
+        by_system[system] = cluster
+    return by_system
 
 
-def _clusters(comparison: Comparison) -> Table:
+def _cluster_table(comparison: Comparison) -> Table:
     by_metric = {metric: clusters(comparison, metric) for metric in comparison.scores}
-    rows: list[list[Cell]] = [[system, *(found[system] + 1 for found in by_metric.values())] for system in comparison.systems]
+    rows: list[list[Cell]] = [
+        [system, *(by_system[system] + 1 for by_system in by_metric.values())] for system in comparison.systems
+    ]
     return Table(["system", *by_metric], rows, "Significance clusters (1 is best)")

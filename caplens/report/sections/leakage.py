@@ -1,4 +1,4 @@
-"""The section about images that a model was trained on."""
+"""The section about benchmark images that are in the training data."""
 
 from caplens.report.cases import Case
 from caplens.report.documents import Document
@@ -7,6 +7,7 @@ from caplens.results.leakage import LeakageResult
 
 
 def leakage_section(document: Document, result: LeakageResult, cases: list[Case]) -> Section:
+    """The section about the images that a benchmark shares with a training set."""
     counts = {
         "images": f"{result.images:,}",
         "training images": f"{result.trained:,}",

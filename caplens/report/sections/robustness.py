@@ -13,6 +13,7 @@ _MEASURES = (
 
 
 def robustness_section(document: Document, results: RobustnessResult, cases: list[Case]) -> Section:
+    """The section about the effect of perturbations on scores."""
     skipped = sum(results.skipped.values())
     section = Section(
         document.name,
@@ -27,18 +28,18 @@ def robustness_section(document: Document, results: RobustnessResult, cases: lis
     )
     section.tables = [without_notes(results.effects_table(), "Drop and share noticed")]
     for metric in dict.fromkeys(effect.metric for effect in results.effects):
-        of_metric = [effect for effect in results.effects if effect.metric == metric]
-        kinds = list(dict.fromkeys(effect.perturbation for effect in of_metric))
-        langs = list(dict.fromkeys(effect.lang for effect in of_metric))
+        effects = [effect for effect in results.effects if effect.metric == metric]
+        perturbations = list(dict.fromkeys(effect.perturbation for effect in effects))
+        langs = list(dict.fromkeys(effect.lang for effect in effects))
         for title, name, about in _MEASURES:
             cells = {
                 (effect.lang, effect.perturbation): [getattr(effect, name + end) for end in ("", "_low", "_high")]
-                for effect in of_metric
+                for effect in effects
             }
             about = f"{about} In brackets {LEVEL} intervals by bootstrap over images."
             section.plots.append(
                 language_heatmap(
-                    f"{metric}: {title}", about, langs, kinds, cells, digits=1, lower=name == "drop", names={ALL: "mean"}
+                    f"{metric}: {title}", about, langs, perturbations, cells, digits=1, lower=name == "drop", names={ALL: "mean"}
                 )
             )
     return section

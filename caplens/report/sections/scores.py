@@ -1,4 +1,4 @@
-"""The section about scores of captions."""
+"""The section about the scores of captions."""
 
 from collections.abc import Iterable
 
@@ -24,6 +24,7 @@ _ERRORS_SHOWN = 10
 
 
 def score_section(document: Document, results: ScoreResult, cases: list[Case]) -> Section:
+    """The section about one set of captions."""
     langs = [base_language(tag or document.lang) for tag in results.langs]
     section = Section(
         document.name,
@@ -67,12 +68,14 @@ def _language_heatmap(results: ScoreResult) -> Plot:
 
 
 def _truncated(signatures: Iterable[str]) -> str:
-    """How many captions were longer than the model takes, as signatures say."""
+    """The number of captions longer than the input of the model, from the signatures."""
     counts = [int(part.partition(":")[2]) for line in signatures for part in line.split("|") if part.startswith("truncated:")]
     return f"{max(counts, default=0):,}"
 
 
 def _error_lines(results: ScoreResult) -> list[str]:
-    shown = [f"{identifier}: {why}" for identifier, why in list(results.errors.items())[:_ERRORS_SHOWN]]
-    more = results.failed - len(shown)
-    return [*(f"not scored: {one}." for one in shown), *([f"… and {more:,} more that were not scored."] if more > 0 else [])]
+    """The first captions that failed and the reasons, then the number of others."""
+    errors = results.labelled_errors(results.failed_rows)
+    shown = [f"not scored: {label}: {why}." for label, why in list(errors.items())[:_ERRORS_SHOWN]]
+    more = len(errors) - len(shown)
+    return [*shown, *([f"… and {more:,} more that were not scored."] if more > 0 else [])]

@@ -10,6 +10,7 @@ from caplens.results.training_log import TrainingLog
 
 
 def training_section(document: Document, log: TrainingLog, cases: list[Case]) -> Section:
+    """The section about the losses and validation scores of a run."""
     section = Section(
         document.name,
         "training",

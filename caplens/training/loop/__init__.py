@@ -1,1 +1,1 @@
-"""The training loop and what every recipe runs it with: batches, losses, towers, processes."""
+"""The training loop, and what all recipes use with it: losses, towers, features, process groups."""

@@ -1,7 +1,7 @@
-"""The loop of every training stage: seeded, averaged over time, and able to go on where it was stopped.
+"""The training loop of every stage: seeded, with an exponential moving average of the weights, and resumable.
 
-What a step draws depends on the seed and the step's number alone, so a run that was killed and resumed makes the same model
-as one that was not. Networks learn where their parameters want gradients; the rest of them stays as it is.
+The random numbers of a step depend only on the seed and the step, so that a run that is killed and resumed draws the same batches
+as one that is not. Only parameters that require gradients are trained.
 """
 
 import math
@@ -22,75 +22,85 @@ from caplens.progress import logger, track
 from caplens.training.loop.log import Log
 from caplens.training.loop.process_group import ProcessGroup
 
-_SAVED_EVERY = 60.0
+_CHECKPOINT_SECONDS = 60.0
 """Seconds between two checkpoints."""
-_LOGGED_EVERY = 25
-"""Steps between two looks at the loss, each of which makes a GPU wait."""
-_TOLD_EVERY = 200
+_LOG_STEPS = 25
+"""Steps between two lines of the log file. Reading the loss makes a GPU wait."""
+_MESSAGE_STEPS = 200
+"""Steps between two messages to the user."""
 Losses = Tensor | Iterable[Tensor]
-"""What a step makes small. Of several, each is made and gone before the next: their gradients add up."""
+"""The loss of a step, or several. Each of several is computed and freed before the next; their gradients add up."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """`rate` is reached after `warmup` of the steps and falls to zero as a cosine; `average` is the weight of the past."""
+    """Linear warmup to `rate`, then cosine decay to zero."""
 
     steps: int
     rate: float
     decay: float
+    """Weight decay of AdamW."""
     warmup: float = 0.05
+    """Share of the steps."""
     average: float = 0.998
+    """Decay of the moving average of the weights."""
 
     def factor(self, step: int) -> float:
-        begin = max(1, round(self.steps * self.warmup))
-        if step < begin:
-            return (step + 1) / begin
-        return 0.5 * (1 + math.cos(math.pi * (step - begin) / max(1, self.steps - begin)))
+        """The learning rate at this step, relative to `rate`."""
+        warmup_steps = max(1, round(self.steps * self.warmup))
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / max(1, self.steps - warmup_steps)))
 
 
 @dataclass(frozen=True)
 class Validation:
-    """How good the networks are on what they do not learn from: the best are kept."""
+    """Measures the networks on held-out data; the best weights are kept."""
 
     measure: Callable[[], float]
-    """More is better."""
+    """Higher is better."""
     every: int
+    """Steps between two measurements."""
     patience: int
-    """Training ends after this many steps without a better value; 0: never."""
+    """Training stops after this many steps without a better value; 0: never."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """Where a stage is trained. With `half`, mostly in bfloat16."""
+    """Where and how a stage is trained."""
 
     folder: Path
     device: str
     seed: int
     half: bool
+    """Train in bfloat16 (autocast)."""
     group: ProcessGroup = field(default_factory=ProcessGroup)
     tensorboard: bool = False
 
 
 class Ema:
-    """Networks whose weights are a running mean of those in training; with a weight of 0 of the past, the same ones."""
+    """Copies of networks whose weights are an exponential moving average of the trained ones.
+
+    `weight` is the decay of the average; with 0 the weights are those of the last step.
+    """
 
     def __init__(self, networks: Mapping[str, nn.Module], weight: float) -> None:
         self.networks = {name: deepcopy(network).requires_grad_(False).eval() for name, network in networks.items()}
         self._weight = weight
-        self._mine, self._theirs = (
-            [value for name in networks for value in some[name].state_dict().values() if value.is_floating_point()]
-            for some in (self.networks, networks)
+        self._averaged, self._trained = (
+            [tensor for name in networks for tensor in copies[name].state_dict().values() if tensor.is_floating_point()]
+            for copies in (self.networks, networks)
         )
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        # Early on the past is random weights, and counts for less.
+        # The first weights are random, so the average forgets them sooner.
         weight = min(self._weight, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self._mine, self._theirs, 1 - weight)
+        torch._foreach_lerp_(self._averaged, self._trained, 1 - weight)
 
     @contextmanager
     def in_their_place(self) -> Iterator[None]:
-        """The networks in training have the mean's weights meanwhile."""
+        """Give the trained networks the averaged weights while the block runs."""
         self._swap()
         try:
             yield
@@ -99,10 +109,10 @@ class Ema:
 
     @torch.no_grad()
     def _swap(self) -> None:
-        for mine, theirs in zip(self._mine, self._theirs, strict=True):
-            kept = mine.clone()
-            mine.copy_(theirs)
-            theirs.copy_(kept)
+        for averaged, trained in zip(self._averaged, self._trained, strict=True):
+            copy = averaged.clone()
+            averaged.copy_(trained)
+            trained.copy_(copy)
 
     def state(self) -> dict[str, dict[str, Tensor]]:
         return {name: network.state_dict() for name, network in self.networks.items()}
@@ -114,7 +124,7 @@ class Ema:
 
 @dataclass
 class Best:
-    """The best networks so far, by validation."""
+    """The best validation value so far, its step, and the weights at that step."""
 
     value: float = -math.inf
     step: int = 0
@@ -131,9 +141,10 @@ def fit(
     times: float = 1.0,
     validation: Validation | None = None,
 ) -> dict[str, nn.Module]:
-    """Train `networks` on `loss_at(step, rng)`; returns their averages, the best where there is a validation.
+    """Train `networks` in place on `loss_at(step, rng)`, from their checkpoint if there is one.
 
-    Those in `faster` learn at `times` the rate.
+    Networks named in `faster` train at `times` the learning rate. Returns copies with the averaged weights: the best ones by
+    validation, or the last.
     """
     stage = _Stage(name, networks, schedule, context, faster, times, validation)
     first = stage.resume()
@@ -142,16 +153,19 @@ def fit(
         done = step + 1
         measured = stage.validate(done)
         stalled = stage.is_stalled(done)
-        stage.report(done, loss, measured, stalled=stalled)
+        # Decided once, so that a checkpoint is never written of weights whose loss was not checked.
+        due = stage.is_checkpoint_due()
+        stage.report(done, loss, measured, due=due, stalled=stalled)
         if stalled:
             logger.info(f"{name}: no better since step {stage.best.step}; stopping.")
             break
-        stage.save_if_due(done)
-    return stage.finished()
+        if due:
+            stage.save(done)
+    return stage.averaged_networks()
 
 
 class _Stage:
-    """The state of one stage of training: networks, optimizer, averages, and the best weights so far."""
+    """The state of one stage of training: networks, optimizer, moving average, and the best weights so far."""
 
     def __init__(
         self,
@@ -168,20 +182,20 @@ class _Stage:
         self._checkpoint = checkpoint_of(context.folder, name)
         self._device_type = context.device.partition(":")[0]
         for network in networks.values():
-            # What is partly frozen runs as it will be used: batch norm and dropout would make another network of it.
+            # A partly frozen network runs in eval mode: batch norm and dropout would change its frozen part.
             network.train(all(parameter.requires_grad for parameter in network.parameters()))
         self._weights = [
             parameter for network in networks.values() for parameter in network.parameters() if parameter.requires_grad
         ]
-        groups = _groups(networks, schedule, faster, times)
+        groups = _parameter_groups(networks, schedule, faster, times)
         self._optimizer = torch.optim.AdamW(groups, fused=self._device_type == "cuda")
         self._ema, self.best = Ema(networks, schedule.average), Best()
         self._rng = Generator(context.device)
         self._log: Log | None = None
-        self._saved = self._began = time.monotonic()
+        self._last_checkpoint = self._start = time.monotonic()
 
     def resume(self) -> int:
-        """Load the checkpoint, if there is one; returns the step to begin with."""
+        """Load the checkpoint, if there is one; returns the first step to take."""
         first = 0
         if self._checkpoint.is_file():
             first = _resume(self._checkpoint, self._networks, self._optimizer, self._ema, self.best)
@@ -189,10 +203,11 @@ class _Stage:
         self._context.group.wait()
         if self._context.group.is_main:
             self._log = Log(self._context.folder, self._name, first, self._context.tensorboard)
-        self._saved = self._began = time.monotonic()
+        self._last_checkpoint = self._start = time.monotonic()
         return first
 
     def take_step(self, step: int, loss_at: Callable[[int, Generator], Losses]) -> Tensor:
+        """One step of the optimizer; returns the loss."""
         seed = self._context.seed * 1_000_003 + step
         self._rng.manual_seed(seed)
         torch.manual_seed(seed)
@@ -208,55 +223,55 @@ class _Stage:
         return loss
 
     def validate(self, done: int) -> dict[str, float]:
-        """Measure the averages where that is due, and keep them if they are the best."""
+        """Measure the averaged weights where that is due, and keep them if they are the best; returns the value, for the log."""
         validation = self._validation
         if validation is None or (done % validation.every and done != self._schedule.steps):
             return {}
-        with self._ema.in_their_place(), _as_used(self._networks.values()), torch.no_grad():
+        with self._ema.in_their_place(), _eval_mode(self._networks.values()), torch.no_grad():
             value = validation.measure()
         if value > self.best.value:
             self.best.value, self.best.step, self.best.state = value, done, deepcopy(self._ema.state())
         return {"validation": value}
 
     def is_stalled(self, done: int) -> bool:
+        """Whether validation has not improved for as long as its patience."""
         return self._validation is not None and 0 < self._validation.patience <= done - self.best.step
 
-    def report(self, done: int, loss: Tensor, measured: dict[str, float], *, stalled: bool) -> None:
-        """Write the log now and then; a loss that is not a number is an error."""
-        worth_telling = self._is_due() or done == self._schedule.steps or bool(measured)
-        if not (worth_telling or stalled or done % _LOGGED_EVERY == 0):
+    def is_checkpoint_due(self) -> bool:
+        return time.monotonic() - self._last_checkpoint > _CHECKPOINT_SECONDS
+
+    def report(self, done: int, loss: Tensor, measured: dict[str, float], *, due: bool, stalled: bool) -> None:
+        """Log the step where that is due; raises an error if the loss is not a number."""
+        steps = self._schedule.steps
+        has_news = due or done == steps or bool(measured)
+        if not (has_news or stalled or done % _LOG_STEPS == 0):
             return
         if not math.isfinite(loss.item()):
             raise CaplensError(f"{self._name}: the loss is not a number at step {done}; try a smaller rate.")
-        seconds = time.monotonic() - self._began
+        seconds = time.monotonic() - self._start
         if self._log is not None:
             rate = self._schedule.rate * self._schedule.factor(done - 1)
             self._log.write(done, loss=loss.item(), rate=rate, seconds=round(seconds, 1), **measured)
-        if worth_telling or done % _TOLD_EVERY == 0:
-            judged = f", validation {measured['validation']:.4f}" if measured else ""
-            steps = self._schedule.steps
-            logger.info(f"{self._name}: step {done} of {steps}, loss {loss.item():.4f}{judged}, {seconds:.0f} s.")
+        if has_news or done % _MESSAGE_STEPS == 0:
+            validation = f", validation {measured['validation']:.4f}" if measured else ""
+            logger.info(f"{self._name}: step {done} of {steps}, loss {loss.item():.4f}{validation}, {seconds:.0f} s.")
 
-    def _is_due(self) -> bool:
-        """Whether it is time for a checkpoint."""
-        return time.monotonic() - self._saved > _SAVED_EVERY
+    def save(self, done: int) -> None:
+        """Write a checkpoint."""
+        if self._context.group.is_main:
+            _save(self._checkpoint, done, self._networks, self._optimizer, self._ema, self.best)
+        self._last_checkpoint = time.monotonic()
 
-    def save_if_due(self, done: int) -> None:
-        if self._is_due():
-            if self._context.group.is_main:
-                _save(self._checkpoint, done, self._networks, self._optimizer, self._ema, self.best)
-            self._saved = time.monotonic()
-
-    def finished(self) -> dict[str, nn.Module]:
-        """The averages, or the best of them."""
+    def averaged_networks(self) -> dict[str, nn.Module]:
+        """Networks with the averaged weights: the best, where there is a validation."""
         if self.best.state is not None:
             self._ema.load(self.best.state)
         return self._ema.networks
 
 
 @contextmanager
-def _as_used(networks: Iterable[nn.Module]) -> Iterator[None]:
-    """Networks without dropout, meanwhile."""
+def _eval_mode(networks: Iterable[nn.Module]) -> Iterator[None]:
+    """Put networks in eval mode while the block runs."""
     modes = [(network, network.training) for network in networks]
     for network, _ in modes:
         network.eval()
@@ -268,16 +283,16 @@ def _as_used(networks: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def _backward(loss_at: Callable[[int, Generator], Losses], step: int, rng: Generator, precision: torch.autocast) -> Tensor:
-    """Gradients of all losses of a step; gives back their sum."""
+    """Compute the gradients of all losses of a step; returns the sum of the losses."""
     with precision:
-        made = loss_at(step, rng)
-    if isinstance(made, Tensor):
-        made.backward()  # type: ignore[no-untyped-call]
-        return made.detach()
-    losses, total = iter(made), torch.zeros(())
+        losses = loss_at(step, rng)
+    if isinstance(losses, Tensor):
+        losses.backward()  # type: ignore[no-untyped-call]
+        return losses.detach()
+    remaining, total = iter(losses), torch.zeros(())
     while True:
         with precision:
-            loss = next(losses, None)
+            loss = next(remaining, None)
         if loss is None:
             return total
         loss.backward()
@@ -285,18 +300,23 @@ def _backward(loss_at: Callable[[int, Generator], Losses], step: int, rng: Gener
 
 
 def checkpoint_of(folder: Path, stage: str) -> Path:
-    """Where a stage that is not finished is kept."""
+    """The file of an unfinished stage."""
     return folder / f"{stage}.checkpoint.pt"
 
 
-def _groups(networks: Mapping[str, nn.Module], schedule: Schedule, faster: Sequence[str], times: float) -> list[dict[str, Any]]:
-    """Biases, norms and other vectors are not decayed."""
+def _parameter_groups(
+    networks: Mapping[str, nn.Module], schedule: Schedule, faster: Sequence[str], times: float
+) -> list[dict[str, Any]]:
+    """Parameters by learning rate and weight decay; biases, norms and other vectors are not decayed."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, network in networks.items():
         rate = schedule.rate * (times if name in faster else 1.0)
-        for parameter in filter(lambda some: some.requires_grad, network.parameters()):
-            groups.setdefault((rate, schedule.decay if parameter.ndim > 1 else 0.0), []).append(parameter)
-    return [{"params": some, "lr": rate, "rate": rate, "weight_decay": decay} for (rate, decay), some in groups.items()]
+        for parameter in network.parameters():
+            if parameter.requires_grad:
+                groups.setdefault((rate, schedule.decay if parameter.ndim > 1 else 0.0), []).append(parameter)
+    return [
+        {"params": parameters, "lr": rate, "rate": rate, "weight_decay": decay} for (rate, decay), parameters in groups.items()
+    ]
 
 
 def _save(
@@ -313,11 +333,12 @@ def _save(
         try:
             torch.save(state, temporary)
         except RuntimeError as error:
-            # PyTorch's word for a full disk.
+            # PyTorch raises this where the disk is full.
             raise OSError(f"{reason(error)}; is the disk full?") from None
 
 
 def _resume(path: Path, networks: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, ema: Ema, best: Best) -> int:
+    """Load a checkpoint; returns its step."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         for name, network in networks.items():
@@ -329,25 +350,26 @@ def _resume(path: Path, networks: Mapping[str, nn.Module], optimizer: torch.opti
     except Exception as error:
         # Depending on the damage, PyTorch raises RuntimeError, EOFError, KeyError, UnpicklingError and others.
         raise CaplensError(
-            f"{path}: this checkpoint does not fit ({reason(error)}). Remove it to begin this stage anew."
+            f"{path}: this checkpoint does not fit ({reason(error)}). Remove it to start this stage again."
         ) from None
 
 
 def shuffled(count: int, size: int, seed: int, device: str) -> Callable[[int], Tensor]:
-    """Step -> the numbers of a batch: every one of `count` comes once before any comes again."""
+    """A function from the step to the indices of its batch: each of `count` items appears once per epoch, in random order."""
     per_epoch = max(1, count // size)
     rng = Generator(device)
     order: dict[int, Tensor] = {}
 
     def at(step: int) -> Tensor:
-        epoch, place = divmod(step, per_epoch)
+        epoch, batch = divmod(step, per_epoch)
         if epoch not in order:
             order.clear()
             order[epoch] = torch.randperm(count, generator=rng.manual_seed(seed * 7919 + epoch), device=device)
-        return order[epoch][place * size : (place + 1) * size]
+        return order[epoch][batch * size : (batch + 1) * size]
 
     return at
 
 
 def batches(count: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` items that cover `count` items."""
     return (slice(start, start + size) for start in range(0, count, size))

@@ -1,4 +1,4 @@
-"""What a run tells while it trains: a line of JSON now and then, and the same for TensorBoard where that is wanted."""
+"""The log of a training run: a file of JSON lines, and TensorBoard events on request."""
 
 import json
 from pathlib import Path
@@ -12,41 +12,41 @@ LOG = "log.jsonl"
 
 
 class Log:
-    """`log.jsonl` of a run's folder: stage, step, loss, rate, seconds, and what validation found."""
+    """`log.jsonl` in a run's folder: stage, step, loss, rate, seconds, and the validation value."""
 
     def __init__(self, folder: Path, stage: str, first: int, tensorboard: bool = False) -> None:
-        """Lines of steps from `first` on are of a run that was stopped after its last checkpoint; they will come again."""
+        """Open the log, and drop its lines after step `first`: these steps run again after the last checkpoint."""
         self._path, self._stage = folder / LOG, stage
         if self._path.is_file():
             lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
-            kept = [line for line in lines if not self._comes_again(line, first)]
+            valid_lines = [line for line in lines if not self._is_stale(line, first)]
             with replacing(self._path) as temporary:
-                temporary.write_text("".join(kept), encoding="utf-8")
-        self._board = None
+                temporary.write_text("".join(valid_lines), encoding="utf-8")
+        self._writer = None
         if tensorboard:
-            require("tensorboard", "--tensorboard", "tensorboard")
+            require("tensorboard", "TensorBoard logging", "tensorboard")
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
+            self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
 
-    def _comes_again(self, line: str, first: int) -> bool:
+    def _is_stale(self, line: str, first: int) -> bool:
         try:
             entry = json.loads(line)
             return bool(entry["stage"] == self._stage and entry["step"] > first)
         except (ValueError, KeyError, TypeError):
-            # The end of a line that was being written when the run was killed.
+            # A line that was only partly written when the run was killed.
             return True
 
     def write(self, step: int, **values: float) -> None:
         entry: dict[str, Any] = {"stage": self._stage, "step": step, **values}
         try:
-            with self._path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(entry) + "\n")
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
         except OSError as error:
             raise InputError(
-                f"{self._path}: cannot be written ({error.strerror}). Make room and run the command again."
+                f"{self._path}: cannot be written ({error.strerror}). Free some disk space, then run the command again."
             ) from None
-        if self._board is not None:
+        if self._writer is not None:
             for name, value in values.items():
-                self._board.add_scalar(f"{self._stage}/{name}", value, step)
-            self._board.flush()
+                self._writer.add_scalar(f"{self._stage}/{name}", value, step)
+            self._writer.flush()

@@ -1,4 +1,4 @@
-"""What training makes small. Vectors are of length one unless said otherwise."""
+"""Training losses. Vectors are L2-normalised unless stated otherwise."""
 
 import torch
 from torch import Tensor
@@ -8,19 +8,19 @@ from caplens.errors import InputError
 
 
 def contrastive(first: Tensor, second: Tensor, temperature: float, targets: Tensor | None = None) -> Tensor:
-    """InfoNCE in both directions: row i of one belongs to row i of the other, or to several by `targets` (rows sum to 1)."""
+    """Symmetric InfoNCE: row i of `first` matches row i of `second`, or several rows, weighted by `targets` (rows sum to 1)."""
     logits = first @ second.T / temperature
-    aim = torch.arange(len(logits), device=logits.device) if targets is None else targets
-    return (F.cross_entropy(logits, aim) + F.cross_entropy(logits.T, aim)) / 2
+    labels = torch.arange(len(logits), device=logits.device) if targets is None else targets
+    return (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2
 
 
 def pearson(scores: Tensor, ratings: Tensor) -> Tensor:
     """1 - r of scores and human ratings (multilingual CLIPScore, equation 2)."""
     if bool((ratings == ratings[0]).all()):
         raise InputError(
-            "all ratings of a batch are the same, so that a correlation with them is not defined; take larger batches."
+            "all ratings of a batch are the same, so that a correlation with them is not defined; use larger batches."
         )
-    # Scores that are all the same have a cosine of 0 and a gradient that is no number; the small term makes it zero.
+    # Without eps, the gradient at constant scores is not a number; with it, the gradient is zero.
     return 1 - F.cosine_similarity(scores - scores.mean(), ratings - ratings.mean(), dim=0, eps=1e-12)
 
 
@@ -44,7 +44,7 @@ def positive_augmented(
 def perturbation_aware(
     images: Tensor, texts: Tensor, worse: Tensor, weights: tuple[float, float, float], margin: float
 ) -> Tensor:
-    """Captions near their images, perturbed ones far from images and from the captions they were (PR-MCS, equations 1 to 3).
+    """Captions near their images, perturbed captions far from images and from their originals (PR-MCS, equations 1 to 3).
 
     L1 = 1 - cos(V, T(o)), L2 = max(m, cos(V, T(p))), L3 = max(m, cos(T(o), T(p)))
     """
@@ -55,25 +55,25 @@ def perturbation_aware(
 
 
 def ordered(images: Tensor, texts: Tensor, worse: Tensor, gap: float) -> Tensor:
-    """max(0, gap - (cos(V, T(o)) - cos(V, T(p)))): each perturbed caption below its own original, and only as far as `gap`.
+    """max(0, gap - (cos(V, T(o)) - cos(V, T(p)))): each perturbed caption scores lower than its original, by `gap`.
 
-    The original is what is compared with, and is not moved.
+    The original is a fixed target: it gets no gradient.
     """
-    good, bad = (images * texts).sum(-1).detach(), (images * worse).sum(-1)
-    return (bad - good + gap).clamp(min=0).mean()
+    original, perturbed = (images * texts).sum(-1).detach(), (images * worse).sum(-1)
+    return (perturbed - original + gap).clamp(min=0).mean()
 
 
 def shared_targets(vectors: Tensor, share: float, temperature: float) -> Tensor:
-    """A photo's own captions, and by `share` those of photos that are described alike: no two photos of dogs are strangers."""
-    alike = torch.softmax(vectors @ vectors.T / temperature, -1)
-    return (1 - share) * torch.eye(len(vectors), device=vectors.device) + share * alike
+    """Soft targets: 1 - `share` for a photo's own captions, the rest for photos with similar captions."""
+    similarity = torch.softmax(vectors @ vectors.T / temperature, -1)
+    return (1 - share) * torch.eye(len(vectors), device=vectors.device) + share * similarity
 
 
-def distance(made: Tensor, wanted: Tensor) -> Tensor:
-    """1 - cosine."""
-    return (1 - (made * wanted).sum(-1)).mean()
+def distance(vectors: Tensor, targets: Tensor) -> Tensor:
+    """Mean cosine distance."""
+    return (1 - (vectors * targets).sum(-1)).mean()
 
 
-def unlike(made: Tensor, wanted: Tensor) -> Tensor:
-    """The squared error of features, of any length, relative to their size."""
-    return F.mse_loss(made, wanted) / wanted.square().mean().clamp(min=1e-6)
+def unlike(features: Tensor, targets: Tensor) -> Tensor:
+    """Mean squared error relative to the mean square of the targets, of features that are not normalised."""
+    return F.mse_loss(features, targets) / targets.square().mean().clamp(min=1e-6)

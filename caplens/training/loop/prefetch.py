@@ -1,4 +1,4 @@
-"""What steps need, drawn ahead by other processes: perturbing and tokenising captions would keep a GPU waiting."""
+"""Batches prepared ahead by worker processes, so that a GPU does not wait while captions are perturbed and tokenised."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset
 T = TypeVar("T")
 
 
-class _Steps(Dataset[T], Generic[T]):
+class _StepDataset(Dataset[T], Generic[T]):
     def __init__(self, draw: Callable[[int], T]) -> None:
         self._draw = draw
 
@@ -17,7 +17,7 @@ class _Steps(Dataset[T], Generic[T]):
 
 
 class Prefetcher(Generic[T]):
-    """`draw(step)` of one step after another, from any on. With no workers, it is drawn when it is wanted."""
+    """Calls `draw(step)` for consecutive steps, in worker processes ahead of time. With no workers, it is called on demand."""
 
     def __init__(self, draw: Callable[[int], T], steps: int, workers: int) -> None:
         self._draw, self._steps, self._workers = draw, steps, workers
@@ -30,17 +30,17 @@ class Prefetcher(Generic[T]):
         if step != self._next:
             steps = range(step, self._steps)
             loader: DataLoader[T] = DataLoader(
-                _Steps(self._draw),
+                _StepDataset(self._draw),
                 batch_size=None,
                 sampler=steps,
                 num_workers=self._workers,
                 prefetch_factor=4,
-                collate_fn=_as_is,
+                collate_fn=_identity,
             )
             self._items = iter(loader)
         self._next = step + 1
         return next(self._items)
 
 
-def _as_is(item: T) -> T:
+def _identity(item: T) -> T:
     return item

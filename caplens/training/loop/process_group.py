@@ -1,10 +1,10 @@
-"""Processes that train together, each on its rows of every batch; one process is a group of one.
+"""Training in several processes, each on its share of every batch; one process is a group of one.
 
     torchrun --nproc-per-node 2 -m caplens train ...
 
-All draw the same batch. Each encodes its own rows, and gets the others' vectors before the loss, so that a contrastive batch is
-as large as all of them can hold. Each then has the gradient of the whole loss by its own rows, and the sum of these is what one
-process with the whole batch would have.
+All processes draw the same batch. Each encodes its own rows and gathers the vectors of the others before the loss, so that a
+contrastive batch is as large as all processes can hold together. Each has the gradient of the full loss with respect to its own
+rows; the sum over processes is the gradient of one process with the full batch.
 """
 
 import atexit
@@ -19,6 +19,8 @@ from torch.utils.checkpoint import checkpoint
 
 
 class ProcessGroup:
+    """The processes that `torchrun` started, or this one alone."""
+
     def __init__(self, device: str = "cpu") -> None:
         self.size, self.rank = (int(os.environ.get(name, default)) for name, default in (("WORLD_SIZE", "1"), ("RANK", "0")))
         if self.size > 1 and not distributed.is_initialized():
@@ -31,30 +33,30 @@ class ProcessGroup:
         return self.rank == 0
 
     def encode(self, forward: Callable[[Any], Tensor], items: Sequence[Any] | Tensor, at_once: int = 0) -> Tensor:
-        """The vectors of all items, with gradients to this process's share of them.
+        """The vectors of all items, with gradients for this process's share of them.
 
-        With `at_once`, no more items than that are held in memory with all that their gradients need: they are encoded again
-        when their gradients are wanted (gradient caching, Gao et al. 2021).
+        With `at_once`, the activations of at most that many items are held in memory: they are computed again in the backward
+        pass (gradient caching, Gao et al. 2021).
         """
         bounds = [len(items) * rank // self.size for rank in range(self.size + 1)]
-        mine = items[bounds[self.rank] : bounds[self.rank + 1]]
-        pieces = [mine[start : start + at_once] for start in range(0, len(mine), at_once)] if at_once else [mine]
-        if len(pieces) > 1 and torch.is_grad_enabled():
-            made = torch.cat([_again(forward, piece) for piece in pieces])
+        share = items[bounds[self.rank] : bounds[self.rank + 1]]
+        chunks = [share[start : start + at_once] for start in range(0, len(share), at_once)] if at_once else [share]
+        if len(chunks) > 1 and torch.is_grad_enabled():
+            vectors = torch.cat([_checkpointed(forward, chunk) for chunk in chunks])
         else:
-            made = torch.cat([forward(piece) for piece in pieces])
+            vectors = torch.cat([forward(chunk) for chunk in chunks])
         if self.size == 1:
-            return made
-        most = max(end - start for start, end in pairwise(bounds))
-        padded = torch.zeros((most, *made.shape[1:]), dtype=made.dtype, device=made.device)
-        padded[: len(made)] = made.detach()
-        others = [torch.empty_like(padded) for _ in range(self.size)]
-        distributed.all_gather(others, padded)
-        parts = [other[: bounds[rank + 1] - bounds[rank]] for rank, other in enumerate(others)]
-        return torch.cat([*parts[: self.rank], made, *parts[self.rank + 1 :]])
+            return vectors
+        longest = max(end - start for start, end in pairwise(bounds))
+        padded = torch.zeros((longest, *vectors.shape[1:]), dtype=vectors.dtype, device=vectors.device)
+        padded[: len(vectors)] = vectors.detach()
+        gathered = [torch.empty_like(padded) for _ in range(self.size)]
+        distributed.all_gather(gathered, padded)
+        parts = [part[: bounds[rank + 1] - bounds[rank]] for rank, part in enumerate(gathered)]
+        return torch.cat([*parts[: self.rank], vectors, *parts[self.rank + 1 :]])
 
     def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Put the sum over all processes in the place of each parameter's gradient."""
+        """Replace the gradient of each parameter with its sum over all processes."""
         if self.size == 1:
             return
         for parameter in parameters:
@@ -69,21 +71,21 @@ class ProcessGroup:
             start += parameter.numel()
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait until all processes have reached this point."""
         if self.size > 1:
             distributed.barrier()
 
 
 def own_device(device: str) -> str:
-    """The GPU of this process, where several were started on a machine and none was named."""
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-    if alone or device not in ("auto", "cuda") or not torch.cuda.is_available():
+    """The GPU of this process where several run on one machine and no GPU was chosen; otherwise `device`."""
+    single_process = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    if single_process or device not in ("auto", "cuda") or not torch.cuda.is_available():
         return device
-    mine = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    torch.cuda.set_device(mine)
-    return mine
+    gpu = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+    torch.cuda.set_device(gpu)
+    return gpu
 
 
-def _again(forward: Callable[[Any], Tensor], piece: Any) -> Tensor:
-    made: Tensor = checkpoint(forward, piece, use_reentrant=False)
-    return made
+def _checkpointed(forward: Callable[[Any], Tensor], chunk: Any) -> Tensor:
+    vectors: Tensor = checkpoint(forward, chunk, use_reentrant=False)
+    return vectors

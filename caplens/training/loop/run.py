@@ -1,4 +1,4 @@
-"""One training run: its folder remembers what is trained there, keeps what is finished, and goes on where it was stopped."""
+"""One training run and its folder: what is trained there, the finished stages, and the checkpoint of an unfinished one."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,25 +19,25 @@ from caplens.training.loop.process_group import ProcessGroup
 
 @dataclass
 class Run:
-    """One training run: what it does, and where its files go."""
+    """One training run: its settings, and the folder of its files."""
 
     folder: Path
     settings: Mapping[str, Any]
-    """The recipe, as it is noted in the folder."""
+    """The recipe, as it is written to `run.json`."""
     seed: int
     device: str
     data_hashes: Mapping[str, str] = field(default_factory=dict)
-    """Of what it is trained on."""
+    """Name -> hash of the model and data that the run starts from."""
     tensorboard: bool = False
     half: bool = False
-    """Train mostly in bfloat16."""
+    """Train in bfloat16 (autocast)."""
 
     @cached_property
     def group(self) -> ProcessGroup:
         return ProcessGroup(self.device)
 
     def begin(self) -> None:
-        """Note in the folder what is trained there, or check that it is the same as before."""
+        """Write `run.json` to the folder, or check that the folder belongs to the same run."""
         path = self.folder / "run.json"
         trained_on = {"given": dict(self.data_hashes)} if self.data_hashes else {}
         run = {"recipe": self.settings, "seed": self.seed, **trained_on}
@@ -45,19 +45,19 @@ class Run:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{self.folder}: this folder cannot be made ({error.strerror}). Choose another with {option('out')}."
+                f"{self.folder}: this folder cannot be created ({error.strerror}). Choose another with {option('out', 'FOLDER')}."
             ) from None
         if path.is_file() and not _is_same_run(path, run):
             raise InputError(
-                f"{self.folder}: a run with another recipe, seed or data was begun here. Choose another folder with"
-                f" {option('out')}."
+                f"{self.folder}: this folder holds a run with another recipe, seed or data. Choose another with"
+                f" {option('out', 'FOLDER')}."
             )
         if self.group.is_main:
             with replacing(path) as temporary:
                 temporary.write_text(json.dumps(run, indent=1), encoding="utf-8")
 
     def stage(self, name: str, network: nn.Module, train: Callable[[], Mapping[str, Tensor]]) -> None:
-        """Fill `network` with the weights of a stage: those of a file that is there, or newly trained ones."""
+        """Load the weights of a stage into `network`, from its file; where there is none, train them first."""
         path = self.folder / f"{name}.safetensors"
         if not path.is_file():
             weights = {key: value.detach().float().cpu().clone().contiguous() for key, value in train().items()}
@@ -69,7 +69,9 @@ class Run:
         try:
             network.load_state_dict(load_file(path))
         except (SafetensorError, RuntimeError) as error:
-            raise InputError(f"{path}: these weights do not fit ({reason(error)}). Remove the file to train them anew.") from None
+            raise InputError(
+                f"{path}: these weights do not fit ({reason(error)}). Remove the file to train them again."
+            ) from None
         network.to(self.device).eval()
 
     def fit(
@@ -88,10 +90,10 @@ class Run:
 
 def _is_same_run(path: Path, run: Mapping[str, Any]) -> bool:
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        previous = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         return False
-    return bool(before == json.loads(json.dumps(run)))
+    return bool(previous == json.loads(json.dumps(run)))
 
 
 def _write(path: Path, weights: dict[str, Tensor]) -> None:
@@ -99,5 +101,5 @@ def _write(path: Path, weights: dict[str, Tensor]) -> None:
         try:
             save_file(weights, temporary)
         except SafetensorError as error:
-            # Its word for a full disk.
+            # safetensors raises this where the disk is full.
             raise OSError(f"{reason(error)}; is the disk full?") from None

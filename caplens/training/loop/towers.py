@@ -1,7 +1,7 @@
-"""Two towers in training, whatever model they belong to: photos and captions to vectors of length one, with gradients.
+"""The image and text towers of any trainable model: photos and captions to L2-normalised vectors, with gradients.
 
-A trained model is a folder that `--model FOLDER` loads. One like caplens-mini has files like its own; all others have those of
-their family's layout, and `caplens.json`, which says whose they are and how they were trained.
+A trained model is written as a folder that `load_backbone` and `--model FOLDER` load. A model like caplens-mini has the files of
+caplens-mini. All others have the files of their family's layout, and `caplens.json` with the family and the training settings.
 """
 
 import json
@@ -39,43 +39,46 @@ PARTS = {
     "lora": "low-rank adapters on all layers of both towers",
 }
 _RANK = 4
-"""Of the adapters, as in PAC-S++ (Sarto et al. 2025)."""
-_USUAL = 0.07
-"""A temperature, where a model does not say which it was trained with."""
+"""Rank of the adapters, as in PAC-S++ (Sarto et al. 2025)."""
+_DEFAULT_TEMPERATURE = 0.07
+"""For models that do not store the temperature they were trained with."""
 
 
 class Towers(ABC):
-    """`backbone` is the model as it was before; it opens photos and reads texts."""
+    """The networks of a model to be trained."""
 
     backbone: Backbone
+    """The model before training; it preprocesses photos and tokenises texts."""
     networks: dict[str, nn.Module]
     device: str
     temperature: float
-    """That the model was trained with."""
+    """The contrastive temperature that the model was trained with."""
     changes_images: bool = False
     """Whether the image tower is trained."""
     changes_texts: bool = False
+    """Whether the text tower is trained."""
     image_names: ClassVar[tuple[str, ...]]
-    """How the names of the image tower's parameters begin."""
+    """Prefixes of the image tower's parameter names."""
     projections: ClassVar[tuple[str, ...]]
-    """How the names of the last layers' parameters begin."""
+    """Prefixes of the last layers' parameter names."""
 
     @abstractmethod
     def forward_images(self, batch: Any) -> Tensor:
-        """Vectors of any length of photos that the backbone has stacked."""
+        """Vectors, not normalised, of photos that the backbone has stacked."""
 
     @abstractmethod
-    def forward_texts(self, ids: Sequence[Sequence[int]]) -> Tensor: ...
+    def forward_texts(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        """Vectors, not normalised, of token ids."""
 
     @abstractmethod
     def save(self, folder: Path, about: Mapping[str, Any]) -> None:
-        """Write the model as it is now; `about` says how it was trained."""
+        """Write the model with its current weights; `about` describes the training."""
 
     has_trunks: ClassVar[bool] = False
-    """Whether what comes before the last layer of each tower can be had by itself."""
+    """Whether each tower can be run without its last layer."""
 
     def image_trunk(self, batch: Any) -> Tensor:
-        """What the last layer of the image tower gets."""
+        """The input of the image tower's last layer."""
         raise NotImplementedError
 
     def image_head(self, features: Tensor) -> Tensor:
@@ -83,9 +86,11 @@ class Towers(ABC):
         raise NotImplementedError
 
     def text_trunk(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        """The input of the text tower's last layer."""
         raise NotImplementedError
 
     def text_head(self, features: Tensor) -> Tensor:
+        """The last layer of the text tower."""
         raise NotImplementedError
 
     def encode_images(self, pixels: Sequence[Pixels]) -> Tensor:
@@ -98,45 +103,48 @@ class Towers(ABC):
         return [tokens.ids for tokens in self.backbone.tokenize(texts, langs)]
 
     def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """All parameters, with names that begin with the network's."""
         for key, network in self.networks.items():
             for name, parameter in network.named_parameters():
                 yield f"{key}.{name}", parameter
 
     def learn(self, parts: str) -> None:
-        """Choose what is trained, one of PARTS; all else is frozen."""
+        """Choose what is trained, one of PARTS; the rest is frozen."""
         if parts not in PARTS:
-            raise InputError(f"{parts!r} is no part of a model that can be trained; choose from: {', '.join(PARTS)}.")
-        wanted: Callable[[str], bool] = {
+            raise InputError(f"{parts!r} is not a part of a model that can be trained; choose from: {', '.join(PARTS)}.")
+        is_trained: Callable[[str], bool] = {
             "all": lambda name: not name.endswith(("logit_scale", "logit_bias")),
             "text": lambda name: not name.startswith(self.image_names) and not name.endswith(("logit_scale", "logit_bias")),
             "projections": lambda name: name.startswith(self.projections),
             "lora": lambda name: False,
         }[parts]
         for name, parameter in self.parameters():
-            parameter.requires_grad_(wanted(name))
+            parameter.requires_grad_(is_trained(name))
         if parts == "lora":
             for network in self.networks.values():
                 adapt(network, _RANK)
-        learning = [name.startswith(self.image_names) for name, parameter in self.parameters() if parameter.requires_grad]
-        self.changes_images, self.changes_texts = any(learning), not all(learning)
+        in_image_tower = [name.startswith(self.image_names) for name, parameter in self.parameters() if parameter.requires_grad]
+        self.changes_images, self.changes_texts = any(in_image_tower), not all(in_image_tower)
         if not self.changes_texts or (parts != "text" and not self.changes_images):
             tower = "image" if self.changes_texts else "text"
-            raise InputError(f"{self.backbone.name}: its {tower} tower has nothing of what is to be trained ({PARTS[parts]}).")
+            raise InputError(f"{self.backbone.name}: its {tower} tower has nothing to train (train.parts: {PARTS[parts]}).")
 
     def finish(self) -> None:
-        """Make adapters part of the weights that they adapt."""
+        """Merge adapters into the weights."""
         for network in self.networks.values():
             merge(network)
 
     @property
     def heads_only(self) -> bool:
-        """Whether nothing learns but last layers that can be had by themselves."""
+        """Whether only the last layers are trained, and can be run by themselves."""
         return self.has_trunks and all(
             name.startswith(self.projections) for name, parameter in self.parameters() if parameter.requires_grad
         )
 
 
 class MiniTowers(Towers):
+    """caplens-mini, or a model like it."""
+
     has_trunks = True
     image_names = ("image.",)
     projections = ("image.project.", "text.project.")
@@ -150,15 +158,15 @@ class MiniTowers(Towers):
         self.image, self.text = image.to(device), text.to(device)
         self.networks = {"image": self.image, "text": self.text}
         settings = json.loads((self.folder / SETTINGS).read_text(encoding="utf-8"))
-        self.temperature = settings.get("recipe", {}).get("captions", {}).get("temperature", _USUAL)
+        self.temperature = settings.get("recipe", {}).get("captions", {}).get("temperature", _DEFAULT_TEMPERATURE)
 
     def image_trunk(self, batch: Any) -> Tensor:
         pixels = torch.from_numpy(np.asarray(batch)).to(self.device).permute(0, 3, 1, 2)
         return self.image.maps(pixels.float() / 127.5 - 1)[-1].mean((2, 3))
 
     def image_head(self, features: Tensor) -> Tensor:
-        made: Tensor = self.image.project(features)
-        return made
+        vectors: Tensor = self.image.project(features)
+        return vectors
 
     def forward_images(self, batch: Any) -> Tensor:
         return self.image_head(self.image_trunk(batch))
@@ -167,18 +175,19 @@ class MiniTowers(Towers):
         return self.text.pooled(*self._states(ids))
 
     def text_head(self, features: Tensor) -> Tensor:
-        """The mean over pieces may come before the last layer, which is linear."""
-        made: Tensor = self.text.project(features)
-        return made
+        """The last layer, of features that are averaged over tokens; it is linear, so that the order does not matter."""
+        vectors: Tensor = self.text.project(features)
+        return vectors
 
     def forward_texts(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        states, rows = self._states(ids)
-        return self.text.pooled(self.text.project(states), rows)
+        states, padded_ids = self._states(ids)
+        return self.text.pooled(self.text.project(states), padded_ids)
 
     def _states(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        rows = padded([list(numbers[:-1]) for numbers in ids], self._subwords, max(map(len, ids)))
-        numbers = torch.from_numpy(rows).to(self.device)
-        return self.text.states(numbers), numbers
+        """Hidden states, and the padded ids that they belong to."""
+        rows = padded([list(tokens[:-1]) for tokens in ids], self._subwords, max(map(len, ids)))
+        padded_ids = torch.from_numpy(rows).to(self.device)
+        return self.text.states(padded_ids), padded_ids
 
     def save(self, folder: Path, about: Mapping[str, Any]) -> None:
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
@@ -200,15 +209,15 @@ class TorchTowers(Towers):
         self._torch_backbone = backbone
         self.networks = {"model": backbone.loaded.network}
         scale = getattr(backbone.loaded.network, "logit_scale", None)
-        self.temperature = float(1 / scale.exp()) if isinstance(scale, Tensor) and scale.numel() == 1 else _USUAL
+        self.temperature = float(1 / scale.exp()) if isinstance(scale, Tensor) and scale.numel() == 1 else _DEFAULT_TEMPERATURE
 
     def forward_images(self, batch: Any) -> Tensor:
-        made: Tensor = self._torch_backbone.forward_pixels(batch)
-        return made
+        vectors: Tensor = self._torch_backbone.forward_pixels(batch)
+        return vectors
 
     def forward_texts(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        made: Tensor = self._torch_backbone.text_features(ids)
-        return made
+        vectors: Tensor = self._torch_backbone.text_features(ids)
+        return vectors
 
     def save(self, folder: Path, about: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -217,10 +226,10 @@ class TorchTowers(Towers):
 
     @abstractmethod
     def write(self, folder: Path) -> None:
-        """The files of the family's layout."""
+        """Write the files of the family's layout."""
 
     def more(self, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-        """What else caplens.json says."""
+        """Further fields of caplens.json."""
         return {}
 
 
@@ -253,7 +262,7 @@ class OpenClipTowers(TorchTowers):
 
 
 class MclipTowers(TorchTowers):
-    """A text tower, and the whole of the model that sees the images."""
+    """A text tower, and the complete model that its image tower belongs to."""
 
     family = "mclip"
     image_names = ("image.",)
@@ -264,42 +273,42 @@ class MclipTowers(TorchTowers):
 
     def __init__(self, backbone: MCLIP) -> None:
         super().__init__(backbone)
-        self._sees = _of_network(backbone.image) if isinstance(backbone.image, TorchBackbone) else None
-        if self._sees is not None:
-            self.networks["image"] = self._sees.networks["model"]
-            self.temperature = self._sees.temperature
+        self._image_towers = _torch_towers(backbone.image) if isinstance(backbone.image, TorchBackbone) else None
+        if self._image_towers is not None:
+            self.networks["image"] = self._image_towers.networks["model"]
+            self.temperature = self._image_towers.temperature
 
     def write(self, folder: Path) -> None:
         assert isinstance(self.backbone, MCLIP)
         copy_small(self.backbone.folder, folder)
-        names = {"transformer.": "transformer.", "linear.": "LinearTransformation."}
+        prefixes = {"transformer.": "transformer.", "linear.": "LinearTransformation."}
         weights = {
             new + key.removeprefix(old): value
             for key, value in self.networks["model"].state_dict().items()
-            for old, new in names.items()
+            for old, new in prefixes.items()
             if key.startswith(old)
         }
         write_weights(folder / "model.safetensors", weights)
 
     def more(self, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
         assert isinstance(self.backbone, MCLIP)
-        if not self.changes_images or self._sees is None:
+        if not self.changes_images or self._image_towers is None:
             return {"image": self.backbone.image.name}
-        self._sees.save(folder / "image", about)
+        self._image_towers.save(folder / "image", about)
         return {"image": "image"}
 
 
 def open_towers(name: str, device: str = "auto") -> Towers:
-    """The towers of the model of this name, to be trained."""
+    """Load the towers of a model by its name, for training."""
     device = own_device(device)
     if is_mini(name):
         return MiniTowers(name, choose_device(device, torch))
-    return _of_network(load_backbone(name, device=device))
+    return _torch_towers(load_backbone(name, device=device))
 
 
-def _of_network(backbone: Backbone) -> TorchTowers:
-    for kind, towers in ((MCLIP, MclipTowers), (OpenCLIP, OpenClipTowers), (HuggingFace, HuggingFaceTowers)):
-        if isinstance(backbone, kind):
+def _torch_towers(backbone: Backbone) -> TorchTowers:
+    for backbone_class, towers in ((MCLIP, MclipTowers), (OpenCLIP, OpenClipTowers), (HuggingFace, HuggingFaceTowers)):
+        if isinstance(backbone, backbone_class):
             return towers(backbone)  # type: ignore[arg-type]
     raise InputError(
         f"{backbone.name}: only caplens-mini, models that caplens trained, and hf:, openclip: and mclip: models can be trained."
@@ -307,15 +316,16 @@ def _of_network(backbone: Backbone) -> TorchTowers:
 
 
 def copy_small(source: Path, folder: Path) -> None:
-    """What a model's folder holds beside its weights."""
+    """Copy the files of a model's folder other than its weights: settings, vocabulary and tokenizer."""
     for path in source.rglob("*"):
         if path.is_file() and path.suffix in (".json", ".txt", ".model", ".jinja") and not path.name.endswith(".index.json"):
-            place = folder / path.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
+            target = folder / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write weights as safetensors."""
     with replacing(path) as temporary:
         save_file(
             {name: value.detach().cpu().clone().contiguous() for name, value in weights.items()}, temporary, {"format": "pt"}

@@ -1,1 +1,1 @@
-"""How caplens-mini is trained: its data, its networks, and its export to ONNX."""
+"""Training caplens-mini: its data, its networks, and the export to ONNX."""

@@ -1,1 +1,1 @@
-"""One file and one dataclass for each recipe, and the TOML with its values."""
+"""Training recipes: one module and one dataclass each, with the values in a TOML file beside it."""

@@ -1,7 +1,7 @@
-"""A text tower for more languages (PR-MCS, section 3.1 and appendix A; Carlsson et al. 2022).
+"""Distillation of a text tower into more languages (PR-MCS, section 3.1 and appendix A; Carlsson et al. 2022).
 
-The student learns, from translations, the vectors that the teacher's text tower gives to the English sentences (mean squared
-error). It sees no image, and the image tower stays the teacher's.
+From translations, the student learns the vectors that the teacher's text tower has for the English sentences, by mean squared
+error. No images are used, and the image tower stays the teacher's.
 """
 
 import hashlib
@@ -35,11 +35,13 @@ SAME = "same"
 @dataclass(frozen=True, kw_only=True)
 class DistillTrainSettings(TrainSettings):
     pairs: int
-    """Sentences at a step."""
+    """Sentence pairs per step."""
 
 
 @dataclass(frozen=True)
 class DistillRecipe(TuningRecipe):
+    """The settings of `train_distill`."""
+
     name = "distill"
 
     train: DistillTrainSettings
@@ -48,10 +50,21 @@ class DistillRecipe(TuningRecipe):
 
 
 def train_distill(samples: Iterable[Sample], student: str, job: Job) -> Path:
-    """Teach a student the text tower of `job.model`; returns the folder of the new model.
+    """Train a student to match the text tower of `job.model` on translations.
 
-    Samples have the translation as their caption and the English sentence as `source`. The student is `same`, or a transformers
-    encoder, by its name on the hub or its folder.
+    Parameters
+    ----------
+    samples
+        Each with the translation as its caption and the English sentence as its `source`.
+    student
+        `same` for a copy of the teacher's text tower, or a transformers encoder: its name on the hub, or its folder.
+    job
+        The teacher, the folder of the run, and the recipe (a `DistillRecipe`).
+
+    Returns
+    -------
+    Path
+        The folder of the trained model.
     """
     pairs = _pairs(samples)
     digest = hashlib.sha256(json.dumps(pairs, ensure_ascii=False).encode()).hexdigest()
@@ -62,52 +75,53 @@ def train_distill(samples: Iterable[Sample], student: str, job: Job) -> Path:
     if student != SAME:
         with torch.no_grad():
             dim = teacher.forward_texts(teacher.tokenize(["a dog"], ["en"])).shape[1]
-        model = f"mclip:{_student(student, dim, job)},image={job.model}"
+        model = f"mclip:{_create_student(student, dim, job)},image={job.model}"
     recipe = job.recipe
     assert isinstance(recipe, DistillRecipe)
     tuning = Tuning(job._replace(model=model), {"teacher": teacher.backbone.fingerprint, "pairs": digest})
     settings = recipe.train
     if tuning.towers.changes_images:
-        raise InputError(f"train.parts is {settings.parts!r}; a student of texts trains the text tower only.")
+        raise InputError(f"train.parts is {settings.parts!r}; distill trains the text tower only.")
     order = np.random.default_rng(job.seed).permutation(len(pairs))
-    kept = max(1, round(recipe.validation.share * len(pairs)))
-    apart, learned = order[:kept], order[kept:]
-    if not len(learned):
-        raise InputError("one pair of sentences is too little to learn from.")
+    held_out_count = max(1, round(recipe.validation.share * len(pairs)))
+    held_out, trained = order[:held_out_count], order[held_out_count:]
+    if not len(trained):
+        raise InputError("no pair of sentences is left to train on. Add more pairs, or lower validation.share.")
 
-    def error(places: Sequence[int]) -> Tensor:
-        """How far the student's vectors are from the teacher's, which are of any length."""
-        chosen = [pairs[place] for place in places]
+    def error(rows: Sequence[int]) -> Tensor:
+        """Mean squared error of the student's vectors, which are not normalised."""
+        batch = [pairs[row] for row in rows]
         with torch.no_grad():
-            wanted = teacher.forward_texts(teacher.tokenize([source for _, source in chosen], ["en"] * len(chosen))).float()
-        ids = tuning.towers.tokenize([caption.text for caption, _ in chosen], [caption.lang for caption, _ in chosen])
-        made = tuning.run.group.encode(lambda some: tuning.towers.forward_texts(some).float(), ids, settings.at_once)
-        return F.mse_loss(made, wanted)
+            targets = teacher.forward_texts(teacher.tokenize([source for _, source in batch], ["en"] * len(batch))).float()
+        ids = tuning.towers.tokenize([caption.text for caption, _ in batch], [caption.lang for caption, _ in batch])
+        vectors = tuning.run.group.encode(lambda part: tuning.towers.forward_texts(part).float(), ids, settings.at_once)
+        return F.mse_loss(vectors, targets)
 
-    def loss_at(step: int, rng: Generator) -> Tensor:
-        draw = np.random.default_rng([job.seed, step])
-        return error(draw.choice(learned, min(settings.pairs, len(learned)), replace=False).tolist())
+    def loss_at(step: int, _: Generator) -> Tensor:
+        rng = np.random.default_rng([job.seed, step])
+        return error(rng.choice(trained, min(settings.pairs, len(trained)), replace=False).tolist())
 
     def measure() -> float:
-        parts = [apart[start : start + settings.pairs].tolist() for start in range(0, len(apart), settings.pairs)]
-        return -float(np.average([error(part).item() for part in parts], weights=list(map(len, parts))))
+        batches = [held_out[start : start + settings.pairs].tolist() for start in range(0, len(held_out), settings.pairs)]
+        return -float(np.average([error(batch).item() for batch in batches], weights=list(map(len, batches))))
 
     return tuning.train(loss_at, Validation(measure, recipe.validation.every, recipe.validation.patience))
 
 
 def _pairs(samples: Iterable[Sample]) -> list[tuple[Caption, str]]:
-    made = []
+    """(translation, English sentence) of each sample that has both."""
+    pairs = []
     for sample in samples:
         source = sample.source
         if isinstance(source, str) and source.strip() and sample.caption and sample.caption.strip():
-            made.append((Caption(0, sample.caption, base_language(sample.lang or "en")), source))
-    if len(made) < 2:
-        raise InputError(f"at least two captions with the English sentence they translate, {SOURCE!r}, are needed.")
-    return made
+            pairs.append((Caption(0, sample.caption, base_language(sample.lang or "en")), source))
+    if len(pairs) < 2:
+        raise InputError(f"at least two captions with the English sentence they translate ({SOURCE!r}) are needed.")
+    return pairs
 
 
-def _student(name: str, dim: int, job: Job) -> Path:
-    """A folder with the encoder and a new linear map to `dim` numbers, as M-CLIP's models are laid out."""
+def _create_student(name: str, dim: int, job: Job) -> Path:
+    """Write the encoder and a new linear layer to `dim` dimensions in the layout of M-CLIP's models; returns the folder."""
     folder = job.folder / "student"
     if (folder / "model.safetensors").is_file():
         return folder
@@ -116,7 +130,7 @@ def _student(name: str, dim: int, job: Job) -> Path:
     try:
         encoder = transformers.AutoModel.from_pretrained(source, local_files_only=True)
     except Exception as error:
-        # Damaged files, wrong shapes and unsafe pickles all raise something else.
+        # Damaged files, wrong shapes and unsafe pickles raise errors of many types.
         raise InputError(f"{source}: this encoder cannot be loaded ({reason(error)}).") from None
     torch.manual_seed(job.seed)
     linear = torch.nn.Linear(encoder.config.hidden_size, dim)

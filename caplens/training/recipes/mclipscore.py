@@ -1,7 +1,6 @@
-"""Contrastive and Pearson losses (multilingual CLIPScore, section 3): a score that tells photos apart, and rates as people do.
+"""Tuning on human ratings with contrastive and Pearson losses (multilingual CLIPScore, section 3).
 
-Batches of captions of photos and batches of rated captions take turns, and are never mixed; the gradients of the two add up
-before each step.
+Each step has a batch of photos with captions and a batch of rated captions. They are never mixed; their gradients add up.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,11 +26,11 @@ CHOICES = ("both", "contrastive", "pearson")
 @dataclass(frozen=True, kw_only=True)
 class MclipscoreTrainSettings(ScoreTrainSettings):
     photos: int
-    """At a step, with a caption of each."""
+    """Photos per step, with one caption each."""
     rated: int
-    """Rated captions at a step."""
+    """Rated captions per step."""
     noise: float
-    """On the features that projections get, relative to their length."""
+    """Noise on the input of the projections, relative to its norm."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,19 @@ class MclipscoreLosses:
     choice: str
     """both, contrastive or pearson."""
     contrastive: float
+    """Weight of the contrastive loss."""
     pearson: float
+    """Weight of the Pearson loss."""
     ranks: bool
-    """Whether ratings count as their ranks."""
+    """Whether ratings are replaced by their ranks."""
     stay: float
-    """The weight that keeps photos and captions where the model had them before."""
+    """Weight of the distance of photos and captions from their vectors before tuning."""
 
 
 @dataclass(frozen=True)
 class MclipscoreRecipe(TuningRecipe):
+    """The settings of `train_mclipscore`."""
+
     name = "mclipscore"
 
     train: MclipscoreTrainSettings
@@ -57,13 +60,27 @@ class MclipscoreRecipe(TuningRecipe):
 
 
 def train_mclipscore(samples: Iterable[Sample], rated: Iterable[Sample], job: Job, validate: Iterable[Sample] = ()) -> Path:
-    """Tune a model on good captions (`samples`) and on captions with ratings; returns the folder of the new one.
+    """Tune a model on captions with human ratings.
 
-    With `validate`, other captions with ratings, the weights that agree best with these are kept.
+    Parameters
+    ----------
+    samples
+        Good captions with images, for the contrastive loss.
+    rated
+        Captions with images and ratings, for the Pearson loss.
+    job
+        The model, the folder of the run, and the recipe (a `MclipscoreRecipe`).
+    validate
+        Held-out captions with images and ratings. If given, the weights with the highest agreement are kept.
+
+    Returns
+    -------
+    Path
+        The folder of the tuned model.
     """
     photos, ratings = Photos(samples), RatedCaptions.of(rated)
-    held_out = list(validate)
-    judged = RatedCaptions.of(held_out) if held_out else None
+    validation_samples = list(validate)
+    validation_ratings = RatedCaptions.of(validation_samples) if validation_samples else None
     recipe = job.recipe
     assert isinstance(recipe, MclipscoreRecipe)
     settings, weights, choice = recipe.train, recipe.losses, recipe.losses.choice
@@ -72,33 +89,34 @@ def train_mclipscore(samples: Iterable[Sample], rated: Iterable[Sample], job: Jo
     if choice not in CHOICES:
         raise InputError(f"losses.choice is {choice!r}; choose from: {', '.join(CHOICES)}.")
     if settings.rated < 2:
-        raise InputError("a batch of one rating has nothing to agree with; raise train.rated.")
+        raise InputError("a batch of one rating has no correlation; raise train.rated.")
     values = rankdata(ratings.values) if weights.ranks else ratings.values
     images = [*photos.images, *ratings.images]
-    see, first = tuning.see(images), len(photos)
+    image_vectors, first_rated = tuning.see(images), len(photos)
     stay = weights.stay
-    were = None
+    vectors_before = None
     if stay and tuning.towers.changes_images:
-        were = encoded(tuning.before.backbone, photos.images).to(tuning.towers.device)
+        vectors_before = encoded(tuning.before.backbone, photos.images).to(tuning.towers.device)
 
-    def loss_at(step: int, rng: Generator) -> Iterator[Tensor]:
-        draw = np.random.default_rng([job.seed, step])
+    def loss_at(step: int, _: Generator) -> Iterator[Tensor]:
+        rng = np.random.default_rng([job.seed, step])
         if stay or choice != "pearson":
-            captions = photos.draw(settings.photos, draw)
+            captions = photos.draw(settings.photos, rng)
             rows = [caption.row for caption in captions]
-            images, texts = see(rows), tuning.texts(captions)
+            images, texts = image_vectors(rows), tuning.texts(captions)
             loss = torch.zeros((), device=texts.device)
             if choice != "pearson":
                 loss = loss + weights.contrastive * contrastive(images, texts, tuning.temperature)
             if stay:
                 loss = loss + stay * distance(texts, tuning.texts_before(captions))
-            if were is not None:
-                loss = loss + stay * distance(images, were[torch.tensor(rows, device=were.device)])
+            if vectors_before is not None:
+                loss = loss + stay * distance(images, vectors_before[torch.tensor(rows, device=vectors_before.device)])
             yield loss
         if choice != "contrastive":
-            chosen = draw.choice(len(ratings.captions), min(settings.rated, len(ratings.captions)), replace=False)
-            captions = [ratings.captions[place] for place in chosen]
-            scores = (see([first + caption.row for caption in captions]) * tuning.texts(captions)).sum(-1)
-            yield weights.pearson * pearson(scores, torch.from_numpy(values[chosen]).to(scores))
+            indices = rng.choice(len(ratings.captions), min(settings.rated, len(ratings.captions)), replace=False)
+            captions = [ratings.captions[index] for index in indices]
+            images = image_vectors([first_rated + caption.row for caption in captions])
+            scores = (images * tuning.texts(captions)).sum(-1)
+            yield weights.pearson * pearson(scores, torch.from_numpy(values[indices]).to(scores))
 
-    return tuning.train(loss_at, tuning.validation(judged))
+    return tuning.train(loss_at, tuning.validation(validation_ratings))

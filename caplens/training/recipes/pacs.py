@@ -1,8 +1,7 @@
 """Positive-augmented contrastive training (PAC-S, sections 3 and 4.1).
 
-Beside each photo V and caption T there are a generated image V' of the caption and a generated caption T' of the photo, as
-further positives: L(V, T) + a L(V', T) + b L(V, T'). Only the last projections learn, or low-rank adapters on all layers
-(PAC-S++).
+For each photo V and caption T, a generated image V' of the caption and a generated caption T' of the photo are further positives:
+L(V, T) + a L(V', T) + b L(V, T'). Only the last projections are trained, or low-rank adapters on all layers (PAC-S++).
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,23 +19,27 @@ from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, Score
 from caplens.training.recipes.tuning import Job, Tuning
 
 MADE_IMAGE, MADE_CAPTION = "made_image", "made_caption"
-"""Fields of a caption's record, as `caplens augment` writes them."""
+"""Columns that `caplens augment` adds to a file of captions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PacsTrainSettings(ScoreTrainSettings):
     photos: int
-    """At a step."""
+    """Photos per step."""
 
 
 @dataclass(frozen=True)
 class PacsLosses:
     made_images: float
+    """Weight of generated images."""
     made_texts: float
+    """Weight of generated captions."""
 
 
 @dataclass(frozen=True)
 class PacsRecipe(TuningRecipe):
+    """The settings of `train_pacs`."""
+
     name = "pacs"
 
     train: PacsTrainSettings
@@ -46,10 +49,12 @@ class PacsRecipe(TuningRecipe):
 
 
 class Tuples:
-    """(V, T, V', T') of photos: of each photo, the captions that have a generated image, and the generated captions."""
+    """(V, T, V', T') of each photo: captions with their generated images, and generated captions.
+
+    The names of generated images are relative to `folder`.
+    """
 
     def __init__(self, samples: Sequence[Sample], folder: Path) -> None:
-        """Generated images are named relative to `folder`."""
         complete = []
         for sample in samples:
             made_image, made_caption = (sample.meta.get(name) for name in (MADE_IMAGE, MADE_CAPTION))
@@ -57,58 +62,79 @@ class Tuples:
                 complete.append(replace(sample, meta={MADE_IMAGE: str(folder / made_image), MADE_CAPTION: made_caption}))
         if not complete:
             raise InputError(
-                f"no caption has both {MADE_IMAGE!r} and {MADE_CAPTION!r}; 'caplens augment' makes them, or bring your own."
+                f"no caption has both {MADE_IMAGE!r} and {MADE_CAPTION!r}; add these columns, or generate them with"
+                " 'caplens augment'."
             )
-        self.photos, numbered = Photos(complete), ImageIndex()
+        self.photos, index = Photos(complete), ImageIndex()
         self.captions: list[list[tuple[Caption, str, str]]] = [[] for _ in self.photos.images]
         for sample in complete:
-            caption = numbered.caption(sample)
+            caption = index.caption(sample)
             if caption is not None:
                 self.captions[caption.row].append((caption, sample.meta[MADE_IMAGE], sample.meta[MADE_CAPTION]))
-        self.made = list(dict.fromkeys(image for some in self.captions for _, image, _ in some))
+        self.made = list(dict.fromkeys(image for captions in self.captions for _, image, _ in captions))
+        """Paths of the generated images."""
         self._rows = {image: row for row, image in enumerate(self.made)}
 
     @property
     def fingerprint(self) -> str:
-        said = [[(Path(image).name, text) for _, image, text in some] for some in self.captions]
-        return content_hash([self.photos.fingerprint, said])
+        generated = [[(Path(image).name, text) for _, image, text in captions] for captions in self.captions]
+        return content_hash([self.photos.fingerprint, generated])
 
     def draw(self, rows: Sequence[int], rng: np.random.Generator) -> tuple[list[Caption], list[int], list[Caption]]:
-        """Of each photo a caption, the number of its image in `made`, and a generated caption."""
-        chosen = [self.captions[row][rng.integers(len(self.captions[row]))] for row in rows]
+        """For each photo a caption, the row of its image in `made`, and a generated caption."""
+        drawn = [self.captions[row][rng.integers(len(self.captions[row]))] for row in rows]
         return (
-            [caption for caption, _, _ in chosen],
-            [self._rows[image] for _, image, _ in chosen],
-            [caption._replace(text=text) for caption, _, text in chosen],
+            [caption for caption, _, _ in drawn],
+            [self._rows[image] for _, image, _ in drawn],
+            [caption._replace(text=text) for caption, _, text in drawn],
         )
 
 
 def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iterable[Sample] = ()) -> Path:
-    """Tune a model on tuples; returns the folder of the new one. Generated images are named relative to `folder`.
+    """Tune a model with generated images and captions as further positives.
 
-    With `validate`, captions with ratings, the weights that agree best with these are kept; without, those with the least
-    contrastive loss on a share of the photos that is not trained on.
+    Parameters
+    ----------
+    samples
+        Good captions with images, each with `made_image` and `made_caption` in its `meta`.
+    folder
+        The folder that the names of generated images are relative to.
+    job
+        The model, the folder of the run, and the recipe (a `PacsRecipe`).
+    validate
+        Captions with images and ratings. If given, the weights with the highest agreement are kept; otherwise those with the
+        lowest contrastive loss on held-out photos.
+
+    Returns
+    -------
+    Path
+        The folder of the tuned model.
     """
-    held_out = list(validate)
-    judged = RatedCaptions.of(held_out) if held_out else None
+    validation_samples = list(validate)
+    ratings = RatedCaptions.of(validation_samples) if validation_samples else None
     tuples = Tuples(samples, folder)
     recipe = job.recipe
     assert isinstance(recipe, PacsRecipe)
     photos, settings, weights = tuples.photos, recipe.train, recipe.losses
     tuning = Tuning(job, {"tuples": tuples.fingerprint})
     order = np.random.default_rng(job.seed).permutation(len(photos))
-    kept = 0 if judged else max(2, round(recipe.validation.share * len(photos)))
-    learned = order[kept:]
-    if len(learned) < 2 or settings.photos < 2:
-        raise InputError("a batch of one photo has nothing to tell it from; bring more photos, or take larger batches.")
-    see, see_made = tuning.see(photos.images), tuning.see(tuples.made)
+    held_out_count = 0 if ratings else max(2, round(recipe.validation.share * len(photos)))
+    trained = order[held_out_count:]
+    if len(trained) < 2 or settings.photos < 2:
+        raise InputError("a batch of one photo has no negatives; add photos, or raise train.photos.")
+    photo_vectors, generated_vectors = tuning.see(photos.images), tuning.see(tuples.made)
 
-    def loss_at(step: int, rng: Generator) -> Tensor:
-        draw = np.random.default_rng([job.seed, step])
-        rows = draw.choice(learned, min(settings.photos, len(learned)), replace=False).tolist()
-        captions, images, texts = tuples.draw(rows, draw)
-        vectors = see(rows), tuning.texts(captions), see_made(images), tuning.texts(texts)
+    def loss_at(step: int, _: Generator) -> Tensor:
+        rng = np.random.default_rng([job.seed, step])
+        rows = rng.choice(trained, min(settings.photos, len(trained)), replace=False).tolist()
+        captions, image_rows, generated_captions = tuples.draw(rows, rng)
+        vectors = (
+            photo_vectors(rows),
+            tuning.texts(captions),
+            generated_vectors(image_rows),
+            tuning.texts(generated_captions),
+        )
         return positive_augmented(*vectors, tuning.temperature, weights.made_images, weights.made_texts)
 
-    apart = photos.some(order[:kept].tolist()) if kept else None
-    return tuning.train(loss_at, tuning.validation(judged, apart))
+    held_out = photos.some(order[:held_out_count].tolist()) if held_out_count else None
+    return tuning.train(loss_at, tuning.validation(ratings, held_out))

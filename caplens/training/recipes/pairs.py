@@ -1,4 +1,4 @@
-"""What recipes learn from: photos with what is said of them, and captions that people have rated."""
+"""Training data of the recipes: photos with captions, and captions with human ratings."""
 
 import hashlib
 import json
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from caplens.data.languages import base_language
 from caplens.data.media import ImageSource
 from caplens.data.sample import Sample
-from caplens.errors import InputError
+from caplens.errors import InputError, option
 
 
 class Caption(NamedTuple):
-    """A caption, and the number of the photo that it is about."""
+    """A caption, and the row of its photo."""
 
     row: int
     text: str
@@ -26,14 +26,14 @@ class Caption(NamedTuple):
 
 
 class ImageIndex:
-    """Pictures in the order they come in."""
+    """Numbers distinct images in order of appearance."""
 
     def __init__(self) -> None:
         self.images: list[ImageSource] = []
         self._rows: dict[str, int] = {}
 
     def caption(self, sample: Sample) -> Caption | None:
-        """A sample's caption with the number of its photo, if it has both."""
+        """The caption of a sample with the row of its image; None if it lacks either."""
         if sample.image is None or not sample.caption or not sample.caption.strip():
             return None
         row = self._rows.setdefault(sample.group, len(self._rows))
@@ -43,40 +43,40 @@ class ImageIndex:
 
 
 class Photos:
-    """Photos by number, and their captions by language."""
+    """Photos, and for each its captions by language."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self.captions: list[dict[str, list[str]]] = []
-        numbered = ImageIndex()
-        self.images = numbered.images
-        for caption in filter(None, map(numbered.caption, samples)):
+        index = ImageIndex()
+        self.images = index.images
+        for caption in filter(None, map(index.caption, samples)):
             if caption.row == len(self.captions):
                 self.captions.append({})
             self.captions[caption.row].setdefault(caption.lang, []).append(caption.text)
         if not self.images:
-            raise InputError("no caption has an image; give the folder of the images with --images.")
+            raise InputError(f"no caption has an image; give the folder of the images with {option('images', 'FOLDER')}.")
         if len(self.images) < 2:
-            raise InputError("captions of at least two photos are needed to tell them apart.")
+            raise InputError("contrastive training needs captions of at least two photos.")
 
     def __len__(self) -> int:
         return len(self.images)
 
     def draw(self, count: int, rng: np.random.Generator) -> list[Caption]:
-        """A caption of each of `count` photos. Its language is drawn first, so that none is heard only because it is frequent."""
+        """Draw `count` photos with one caption each. The language is drawn first: all languages of a photo are equally likely."""
         if count < 2:
-            raise InputError("a batch of one photo has nothing to tell it from; take a larger one.")
-        made = []
+            raise InputError("a batch of one photo has no negatives; raise train.photos.")
+        captions = []
         for row in rng.choice(len(self), min(count, len(self)), replace=False):
             by_language = self.captions[row]
             lang = list(by_language)[rng.integers(len(by_language))]
-            made.append(Caption(int(row), by_language[lang][rng.integers(len(by_language[lang]))], lang))
-        return made
+            captions.append(Caption(int(row), by_language[lang][rng.integers(len(by_language[lang]))], lang))
+        return captions
 
     def some(self, rows: Sequence[int]) -> "Photos":
-        """Those photos alone."""
-        made = object.__new__(Photos)
-        made.captions, made.images = [self.captions[row] for row in rows], [self.images[row] for row in rows]
-        return made
+        """A subset of the photos."""
+        subset = object.__new__(Photos)
+        subset.captions, subset.images = [self.captions[row] for row in rows], [self.images[row] for row in rows]
+        return subset
 
     @property
     def fingerprint(self) -> str:
@@ -85,28 +85,30 @@ class Photos:
 
 @dataclass(frozen=True)
 class RatedCaptions:
-    """Captions with the mean of what people gave them, and the photos that they are about."""
+    """Captions with their mean human rating, and their photos."""
 
     captions: list[Caption]
     values: NDArray[np.float64]
+    """The mean rating of each caption."""
     images: list[ImageSource]
 
     @classmethod
     def of(cls, samples: Iterable[Sample]) -> "RatedCaptions":
-        numbered = ImageIndex()
+        """The samples that have an image, a caption and ratings."""
+        index = ImageIndex()
         captions, values = [], []
         for sample in samples:
-            caption = numbered.caption(sample) if sample.ratings else None
+            caption = index.caption(sample) if sample.ratings else None
             if caption is not None:
                 captions.append(caption)
                 values.append(float(np.mean(sample.rating_values)))
         if not captions:
             raise InputError("no caption has both an image and 'ratings'.")
         if not np.isfinite(values).all():
-            raise InputError(f"the rating of {captions[int(np.argmin(np.isfinite(values)))].text!r} is no number.")
+            raise InputError(f"the rating of {captions[int(np.argmin(np.isfinite(values)))].text!r} is not a number.")
         if len(set(values)) < 2:
-            raise InputError("all ratings are the same, so that nothing can agree with them.")
-        return cls(captions, np.array(values), numbered.images)
+            raise InputError("all ratings are the same, so that a correlation with them is not defined.")
+        return cls(captions, np.array(values), index.images)
 
     @property
     def fingerprint(self) -> str:
@@ -114,9 +116,10 @@ class RatedCaptions:
 
 
 def _names(images: Sequence[ImageSource]) -> list[str]:
-    """Files by name, wherever they lie."""
+    """File names without their folders, so that moved files have the same hash."""
     return [Path(image).name if isinstance(image, str | PathLike) else "" for image in images]
 
 
 def content_hash(content: object) -> str:
+    """SHA-256 of the content as JSON."""
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""A score that notices perturbed captions (PR-MCS, sections 3.4 and 5.2; appendix B).
+"""Tuning a text tower to detect perturbed captions (PR-MCS, sections 3.4 and 5.2; appendix B).
 
-The text tower learns that a caption belongs to its photo, and its repeated, shortened, masked, jumbled and swapped forms do not.
-Perturbed captions are made anew at every step, in the language of the caption. The image tower is not touched.
+A caption should score high with its photo, and its perturbed forms (repetition, removal, masking, jumble, substitution) lower.
+New perturbations are drawn at every step, in the language of the caption. The image tower stays frozen.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,33 +27,35 @@ from caplens.training.recipes.tuning import Job, Tuning
 @dataclass(frozen=True, kw_only=True)
 class PrmcsTrainSettings(ScoreTrainSettings):
     photos: int
-    """At a step, with a caption of each."""
+    """Photos per step, with one caption each."""
     sentences: int
-    """At a step, where sentences are given."""
+    """Captions without photos per step, where these are given."""
     forms: int
-    """Perturbed forms of each caption."""
+    """Perturbed forms per caption."""
 
 
 @dataclass(frozen=True)
 class PrmcsLosses:
+    """Weights of the losses, and two thresholds (`margin`, `gap`)."""
+
     contrastive: float
     near: float
-    """Captions to their photos."""
+    """Pulls captions to their photos."""
     from_image: float
-    """Perturbed captions from photos."""
+    """Pushes perturbed captions away from photos, down to a cosine of `margin`."""
     from_text: float
-    """Perturbed captions from their originals."""
+    """Pushes perturbed captions away from their originals, down to a cosine of `margin`."""
     margin: float
     below: float
-    """Perturbed captions under their originals, by `gap`."""
+    """Ranks perturbed captions below their originals, by a difference of `gap` in cosine."""
     gap: float
     stay: float
-    """Captions to where the model had them before."""
+    """Keeps captions near their vectors before tuning."""
 
 
 @dataclass(frozen=True)
 class PerturbationShares:
-    """How often each perturbation is made, relative to the others."""
+    """How often each perturbation is drawn, relative to the others."""
 
     repetition: float
     removal: float
@@ -65,11 +67,13 @@ class PerturbationShares:
 @dataclass(frozen=True)
 class PrmcsDataSettings(DataSettings):
     workers: int
-    """Processes that perturb captions while the GPU is busy."""
+    """Worker processes that perturb captions ahead of the training step."""
 
 
 @dataclass(frozen=True)
 class PrmcsRecipe(TuningRecipe):
+    """The settings of `train_prmcs`."""
+
     name = "prmcs"
 
     train: PrmcsTrainSettings
@@ -82,75 +86,90 @@ class PrmcsRecipe(TuningRecipe):
 def train_prmcs(
     samples: Iterable[Sample], job: Job, validate: Iterable[Sample] = (), sentences: Iterable[Sample] | None = None
 ) -> Path:
-    """Tune a model's text tower on good captions; returns the folder of the new model.
+    """Tune the text tower of a model to detect perturbed captions.
 
-    `sentences` are captions whose photos are not at hand; each stands with the photo that the model finds for it.
-    With `validate`, captions with ratings, the weights that agree best with these are kept.
+    Parameters
+    ----------
+    samples
+        Good captions with images.
+    job
+        The model, the folder of the run, and the recipe (a `PrmcsRecipe`).
+    validate
+        Captions with images and ratings. If given, the weights with the highest agreement are kept.
+    sentences
+        More good captions, without photos. Each is used with the photo whose vector is nearest before tuning.
+
+    Returns
+    -------
+    Path
+        The folder of the tuned model.
     """
-    photos, spare, held_out = Photos(samples), _captions(sentences) if sentences is not None else [], list(validate)
-    judged = RatedCaptions.of(held_out) if held_out else None
-    hashes = {"captions": photos.fingerprint, **({"sentences": content_hash(spare)} if spare else {})}
+    photos, extra_captions = Photos(samples), _captions(sentences) if sentences is not None else []
+    validation_samples = list(validate)
+    ratings = RatedCaptions.of(validation_samples) if validation_samples else None
+    hashes = {"captions": photos.fingerprint, **({"sentences": content_hash(extra_captions)} if extra_captions else {})}
     recipe = job.recipe
     assert isinstance(recipe, PrmcsRecipe)
     tuning = Tuning(job, hashes)
     settings, weights, shares = recipe.train, recipe.losses, asdict(recipe.kinds)
     if not any(share > 0 for share in shares.values()):
-        raise InputError("no kind of perturbation has a share above 0; change [kinds].")
+        raise InputError("no kind of perturbation has a share above 0; change the section [kinds] of the recipe.")
     if tuning.towers.changes_images:
         raise InputError(f"train.parts is {settings.parts!r}; prmcs trains the text tower only.")
-    see = tuning.see(photos.images)
-    everything = see(range(len(photos)))
-    balance = (weights.near, weights.from_image, weights.from_text)
+    image_vectors = tuning.see(photos.images)
+    all_vectors = image_vectors(range(len(photos)))
+    perturbation_weights = (weights.near, weights.from_image, weights.from_text)
 
     def draw(step: int) -> tuple[list[int], list[list[int]], list[int], list[list[int]]]:
-        """Photos and captions as numbers; of each perturbed form, the place of its caption, and its numbers."""
+        """Rows of photos, token ids of captions, and for each perturbed form the index of its caption and its token ids."""
         rng = np.random.default_rng([job.seed, step])
-        drawn = photos.draw(settings.photos, rng)
-        rows = [caption.row for caption in drawn]
-        if spare:
-            drawn += [spare[place] for place in rng.integers(len(spare), size=(settings.sentences,))]
-        worse = [list(islice(_worse(caption, shares, rng), settings.forms)) for caption in drawn]
-        places = [place for place, forms in enumerate(worse) for _ in forms]
-        forms = tuning.tokenize([form for some in worse for form in some])
-        return rows, tuning.tokenize(drawn), places, forms
+        captions = photos.draw(settings.photos, rng)
+        rows = [caption.row for caption in captions]
+        if extra_captions:
+            captions += [extra_captions[index] for index in rng.integers(len(extra_captions), size=(settings.sentences,))]
+        forms = [list(islice(_perturbed(caption, shares, rng), settings.forms)) for caption in captions]
+        originals = [index for index, caption_forms in enumerate(forms) for _ in caption_forms]
+        form_ids = tuning.tokenize([form for caption_forms in forms for form in caption_forms])
+        return rows, tuning.tokenize(captions), originals, form_ids
 
     prefetched = Prefetcher(draw, settings.steps, recipe.data.workers)
 
     def loss_at(step: int, _: Generator) -> Tensor:
-        rows, ids, places, worse = prefetched(step)
-        if not places:
+        rows, ids, originals, form_ids = prefetched(step)
+        if not originals:
             raise InputError("none of the captions of a batch can be perturbed.")
-        before, texts, forms = tuning.read_before(ids), tuning.read(ids), tuning.read(worse)
-        own = len(rows)
-        images = torch.cat([see(rows), everything[(before[own:] @ everything.T).argmax(-1)]])
-        noticed = perturbation_aware(images[places], texts[places], forms, balance, weights.margin)
+        before, texts, forms = tuning.read_before(ids), tuning.read(ids), tuning.read(form_ids)
+        count = len(rows)
+        # A caption without a photo is used with the photo that the model before tuning finds for it.
+        images = torch.cat([image_vectors(rows), all_vectors[(before[count:] @ all_vectors.T).argmax(-1)]])
+        form_images, form_texts = images[originals], texts[originals]
         return (
-            weights.contrastive * contrastive(images[:own], texts[:own], tuning.temperature)
-            + noticed
-            + weights.below * ordered(images[places], texts[places], forms, weights.gap)
+            weights.contrastive * contrastive(images[:count], texts[:count], tuning.temperature)
+            + perturbation_aware(form_images, form_texts, forms, perturbation_weights, weights.margin)
+            + weights.below * ordered(form_images, form_texts, forms, weights.gap)
             + weights.stay * distance(texts, before)
         )
 
-    return tuning.train(loss_at, tuning.validation(judged))
+    return tuning.train(loss_at, tuning.validation(ratings))
 
 
 def _captions(sentences: Iterable[Sample]) -> list[Caption]:
-    """Captions of no photo in particular."""
-    said = [
+    """The captions of samples without photos."""
+    captions = [
         Caption(-1, sample.caption, base_language(sample.lang or "en"))
         for sample in sentences
         if sample.caption and sample.caption.strip()
     ]
-    if not said:
-        raise InputError("the sentences hold no caption.")
-    return said
+    if not captions:
+        raise InputError("the sentences contain no caption.")
+    return captions
 
 
-def _worse(caption: Caption, shares: Mapping[str, float], draw: np.random.Generator) -> Iterator[Caption]:
-    """The caption perturbed in those ways that are possible, in any order; those with a larger share come early more often."""
+def _perturbed(caption: Caption, shares: Mapping[str, float], rng: np.random.Generator) -> Iterator[Caption]:
+    """The caption perturbed in each possible way, in random order; kinds with a larger share tend to come first."""
     kinds = [kind for kind, share in shares.items() if share > 0]
-    chances = np.array([shares[kind] for kind in kinds])
-    for kind in draw.choice(kinds, len(kinds), replace=False, p=chances / chances.sum()):
-        made = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(draw.integers(1 << 31)))
-        if made is not None:
-            yield caption._replace(text=made)
+    weights = np.array([shares[kind] for kind in kinds])
+    for kind in rng.choice(kinds, len(kinds), replace=False, p=weights / weights.sum()):
+        text = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(rng.integers(1 << 31)))
+        if text is not None:
+            yield caption._replace(text=text)

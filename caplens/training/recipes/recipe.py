@@ -1,4 +1,4 @@
-"""Recipes: what a training run does, as frozen dataclasses read from TOML; the shipped ones, those of users, and single changes."""
+"""Recipes: the settings of a training run, as frozen dataclasses that are read from TOML."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -15,54 +15,60 @@ RawSection = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe is a dataclass whose fields are its sections, which are dataclasses too. Values are those of the shipped TOML."""
+    """A dataclass with one field per section of its TOML file. Sections are dataclasses too; the defaults are in the file."""
 
     name: ClassVar[str]
     package: ClassVar[str] = "caplens.training.recipes"
-    """Where its TOML lies."""
+    """The package that holds the TOML file."""
 
     def to_dict(self) -> dict[str, Any]:
+        """Section -> key -> value."""
         return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """What every recipe that tunes a model has in its section `train`."""
+    """The section `train` of all recipes that tune a model."""
 
     parts: str
-    """all, text, projections or lora."""
+    """What is trained: all, text, projections or lora."""
     steps: int
     rate: float
+    """Learning rate."""
     decay: float
+    """Weight decay."""
     warmup: float
+    """Share of the steps with a rising learning rate."""
     average: float
+    """Decay of the moving average of the weights."""
     at_once: int
     """Captions or photos that are encoded together, to save memory; 0: all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreTrainSettings(TrainSettings):
-    """Of recipes that train a score of captions and photos."""
+    """The section `train` of recipes that compare captions with photos."""
 
     temperature: float
-    """Of the contrastive loss; 0: the model's own."""
+    """Temperature of the contrastive loss; 0: the model's own."""
     prompt: str
-    """Before each caption."""
+    """Text before each caption."""
     keep: float
-    """The share of the old weights in the new ones."""
+    """Share of the old weights in the final ones."""
 
 
 @dataclass(frozen=True)
 class ValidationSettings:
     every: int
+    """Steps between two measurements."""
     patience: int
-    """Steps without a better value before training ends; 0: never."""
+    """Steps without a better value before training stops; 0: never."""
 
 
 @dataclass(frozen=True)
 class HeldOutSettings(ValidationSettings):
     share: float
-    """Of the data, kept for validation."""
+    """Share of the data that is held out for validation."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class TuningRecipe(Recipe):
-    """A recipe that tunes a model; subclasses have their own losses."""
+    """A recipe that tunes a model; subclasses add their sections."""
 
     train: TrainSettings
     validation: ValidationSettings
@@ -81,7 +87,24 @@ class TuningRecipe(Recipe):
 
 
 def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] = (), *, small: bool = False) -> R:
-    """The shipped recipe, its small form, or that of another file; `changes` are like `distil.steps=2000`."""
+    """Read a recipe.
+
+    Parameters
+    ----------
+    kind
+        The recipe class, such as `PacsRecipe`.
+    path
+        A TOML file with the same sections and keys as the recipe's own; by default the recipe's own.
+    changes
+        Values to change: `SECTION.KEY=VALUE` with a value in TOML, such as `train.steps=200`.
+    small
+        Read the small version of the recipe, where there is one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a key or a value does not fit.
+    """
     shipped = tomllib.loads(_shipped_text(kind, kind.name))
     try:
         if path is not None:
@@ -91,9 +114,9 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
         sections: dict[str, dict[str, Any]] = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
-    _check_keys(sections, shipped, path, f"{kind.name}.toml")
+    _check_sections(sections, shipped, path, f"{kind.name}.toml")
     for change in changes:
-        section, key, value = _parsed_change(change, shipped)
+        section, key, value = _parse_change(change, shipped)
         sections[section][key] = value
     hints = get_type_hints(kind)
     return kind(**{field.name: hints[field.name](**sections[field.name]) for field in fields(kind)})
@@ -103,45 +126,44 @@ def _shipped_text(kind: type[Recipe], name: str) -> str:
     return files(kind.package).joinpath(f"{name}.toml").read_text(encoding="utf-8")
 
 
-def _check_keys(sections: dict[str, Any], shipped: dict[str, Any], path: Path | None, example: str) -> None:
+def _check_sections(sections: dict[str, Any], shipped: dict[str, Any], path: Path | None, example: str) -> None:
     """The sections and keys must be those of the shipped recipe, with values of the same types."""
-    present, expected = _value_types(sections), _value_types(shipped)
-    wrong = next((name for name in [*present, *expected] if present.get(name) != expected.get(name)), None)
-    if wrong is not None:
-        why = "is not known" if wrong not in expected else "is missing" if wrong not in present else "has a value of another type"
+    types, expected = _value_types(sections), _value_types(shipped)
+    name = next((name for name in [*types, *expected] if types.get(name) != expected.get(name)), None)
+    if name is not None:
+        problem = "is unknown" if name not in expected else "is missing" if name not in types else "has a value of another type"
         raise InputError(
-            f"{path}: {wrong} {why}. A recipe has the sections and keys of {example}, with values of the same types."
+            f"{path}: {name} {problem}. A recipe has the sections and keys of {example}, with values of the same types."
         )
 
 
-def _parsed_change(change: str, shipped: dict[str, RawSection]) -> tuple[str, str, Any]:
-    """`section.key=value` -> section, key and value."""
+def _parse_change(change: str, shipped: dict[str, RawSection]) -> tuple[str, str, Any]:
+    """`SECTION.KEY=VALUE` -> section, key and value."""
     name, equals, text = change.partition("=")
     section, _, key = name.partition(".")
     if not equals or key not in shipped.get(section, {}):
         first = next(iter(shipped))
         example = f"{first}.{next(iter(shipped[first]))}"
-        raise InputError(f"--set {change}: write SECTION.KEY=VALUE with a key of the recipe, such as {example}=….")
+        raise InputError(f"{change!r}: write SECTION.KEY=VALUE with a key of the recipe, such as {example}=….")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        raise InputError(f"--set {change}: {text!r} is not a TOML value.") from None
-    if _type(value) != _type(shipped[section][key]):
-        raise InputError(f"--set {change}: a value like {shipped[section][key]!r} is expected.")
+        raise InputError(f"{change!r}: {text!r} is not a TOML value.") from None
+    if _value_type(value) != _value_type(shipped[section][key]):
+        raise InputError(f"{change!r}: a value like {shipped[section][key]!r} is expected.")
     return section, key, value
 
 
 def _value_types(sections: Mapping[str, Any]) -> dict[str, type]:
-    """SECTION.KEY -> the type of its value."""
+    """The types of sections (SECTION) and of their values (SECTION.KEY), by name."""
     types: dict[str, type] = {}
     for section, keys in sections.items():
+        types[section] = type(keys)
         if isinstance(keys, dict):
-            types |= {f"{section}.{key}": _type(value) for key, value in keys.items()}
-        else:
-            types[f"{section}."] = type(keys)
+            types |= {f"{section}.{key}": _value_type(value) for key, value in keys.items()}
     return types
 
 
-def _type(value: Any) -> type:
-    """Whole numbers may stand for any number."""
+def _value_type(value: Any) -> type:
+    """The type of a value. Integers are accepted as floats."""
     return float if type(value) is int else type(value)

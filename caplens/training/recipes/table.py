@@ -1,4 +1,4 @@
-"""The recipes that tune a model, as the command line offers them."""
+"""The recipes that tune a model, for the command line. A recipe's module is imported on first use."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -9,7 +9,7 @@ from caplens.training.recipes.recipe import TuningRecipe
 
 
 class RecipeEntry(NamedTuple):
-    """A recipe: its dataclass, and the function that trains with it."""
+    """A recipe by name: its module, its dataclass, and the function that trains with it."""
 
     name: str
     recipe_class: str

@@ -1,4 +1,4 @@
-"""What the recipes that tune a model share: opening it, choosing what learns, the run, and writing the new model."""
+"""What all recipes that tune a model share: loading it, choosing what is trained, running the loop, and writing the new model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -21,14 +21,16 @@ from caplens.training.loop.towers import Towers, open_towers
 from caplens.training.recipes.pairs import Caption, Photos, RatedCaptions
 from caplens.training.recipes.recipe import ScoreTrainSettings, TuningRecipe
 
-_JUDGED_AT_ONCE = 256
+_BATCH_SIZE = 256
+"""Captions that are encoded together without gradients."""
 
 
 class Job(NamedTuple):
-    """What every recipe is asked to do."""
+    """What to tune, with which recipe, and where."""
 
     model: str
     folder: Path
+    """The folder of the run."""
     recipe: TuningRecipe
     seed: int = 0
     device: str = "auto"
@@ -38,7 +40,8 @@ class Job(NamedTuple):
 class Tuning:
     """One run of a recipe.
 
-    `data_hashes` are hashes of its data; `noise` is added to the features that projections get, where only those are trained.
+    `data_hashes` are hashes of the training data, by name. `noise` is added to the input of the projections, where only these are
+    trained.
     """
 
     def __init__(self, job: Job, data_hashes: Mapping[str, str], noise: float = 0.0) -> None:
@@ -53,53 +56,58 @@ class Tuning:
         self._at_once = self.settings.at_once
         self._noise = noise
         if noise and not self.towers.heads_only:
-            logger.info("train.noise is not used: it is for models like caplens-mini whose projections alone are trained.")
+            logger.info(
+                "train.noise is ignored: it applies only where just the projections of a model like caplens-mini are trained."
+            )
 
     @property
     def temperature(self) -> float:
-        """Of contrastive losses."""
-        own = self.settings.temperature if isinstance(self.settings, ScoreTrainSettings) else 0.0
-        return own or self.towers.temperature
+        """The temperature of contrastive losses."""
+        temperature = self.settings.temperature if isinstance(self.settings, ScoreTrainSettings) else 0.0
+        return temperature or self.towers.temperature
 
     @cached_property
     def before(self) -> Towers:
-        """The model as it was."""
-        made = open_towers(self.job.model, self.job.device)
-        for network in made.networks.values():
+        """The model before tuning, frozen."""
+        towers = open_towers(self.job.model, self.job.device)
+        for network in towers.networks.values():
             network.requires_grad_(False).eval()
-        return made
+        return towers
 
     def see(self, images: Sequence[ImageSource]) -> ImageFeatures:
+        """The vectors of images, by row."""
         return ImageFeatures(self.towers, images, self.run.group, self._at_once, self._noise)
 
     def tokenize(self, captions: Sequence[Caption]) -> list[list[int]]:
+        """Token ids of captions, with the prompt before each."""
         prompt = self.settings.prompt if isinstance(self.settings, ScoreTrainSettings) else ""
         return self.towers.tokenize([prompt + caption.text for caption in captions], [caption.lang for caption in captions])
 
     def read(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Vectors of texts, with gradients."""
+        """Vectors of token ids, with gradients."""
         return self.run.group.encode(self.towers.encode_texts, ids, self._at_once)
 
     @torch.no_grad()
     def read_before(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Vectors as the model made them before."""
+        """Vectors of token ids by the model before tuning."""
         return self.run.group.encode(self.before.encode_texts, ids, self._at_once)
 
     def texts(self, captions: Sequence[Caption]) -> Tensor:
-        """Vectors of captions. Where only the last layer learns, what it gets is made once for each caption."""
+        """Vectors of captions, with gradients. Where only the last layer is trained, its input is computed once per caption."""
         if self.towers.heads_only:
             return self._text_features.texts(captions, self.towers, self._noise)
         return self.read(self.tokenize(captions))
 
     @torch.no_grad()
     def texts_before(self, captions: Sequence[Caption]) -> Tensor:
+        """Vectors of captions by the model before tuning."""
         if self.towers.heads_only:
             return self._text_features.texts(captions, self.before)
         return self.read_before(self.tokenize(captions))
 
     @torch.no_grad()
-    def _keep(self, share: float) -> None:
-        """Bring all weights back by a share of the way they have come (Wortsman et al. 2022)."""
+    def _mix_with_old_weights(self, share: float) -> None:
+        """Interpolate all weights towards those before tuning, by `share` (Wortsman et al. 2022)."""
         if share:
             for (_, new), (_, old) in zip(self.towers.parameters(), self.before.parameters(), strict=True):
                 new.lerp_(old, share)
@@ -109,31 +117,36 @@ class Tuning:
         return TextFeatures(self)
 
     def by_ratings(self, ratings: RatedCaptions) -> Callable[[], float]:
-        """Kendall's tau-b, times 100, of scores and ratings."""
-        see = self.see(ratings.images)
+        """A function that measures Kendall's tau-b, times 100, between cosines and ratings."""
+        image_vectors = self.see(ratings.images)
         tau = get_coefficient("tau-b")
 
         def measure() -> float:
             scores = [
-                (see([one.row for one in some]) * self.texts(some)).sum(-1).cpu().numpy() for some in _in_parts(ratings.captions)
+                (image_vectors([caption.row for caption in batch]) * self.texts(batch)).sum(-1).cpu().numpy()
+                for batch in _batches(ratings.captions)
             ]
             return 100 * float(tau(np.concatenate(scores).astype(np.float64), ratings.values))
 
         return measure
 
     def by_photos(self, photos: Photos) -> Callable[[], float]:
-        """Minus the contrastive loss on photos that are not trained on, each with one caption."""
-        see = self.see(photos.images)
-        parts = _in_parts(photos.draw(len(photos), np.random.default_rng(self.job.seed)))
-        parts = [part for part in parts if len(part) > 1]
+        """A function that measures minus the contrastive loss on held-out photos, with one caption each."""
+        image_vectors = self.see(photos.images)
+        batches = _batches(photos.draw(len(photos), np.random.default_rng(self.job.seed)))
+        batches = [batch for batch in batches if len(batch) > 1]
 
         def measure() -> float:
-            losses = [contrastive(see([one.row for one in some]), self.texts(some), self.temperature) for some in parts]
+            losses = [
+                contrastive(image_vectors([caption.row for caption in batch]), self.texts(batch), self.temperature)
+                for batch in batches
+            ]
             return -float(torch.stack(losses).mean())
 
         return measure
 
     def validation(self, ratings: RatedCaptions | None, photos: Photos | None = None) -> Validation | None:
+        """Validation by ratings if there are any, else by held-out photos if there are any."""
         settings = self.recipe.validation
         if ratings is not None:
             return Validation(self.by_ratings(ratings), settings.every, settings.patience)
@@ -142,7 +155,7 @@ class Tuning:
         return None
 
     def train(self, loss_at: Callable[[int, Generator], Losses], validation: Validation | None = None) -> Path:
-        """Train, and write the model; returns its folder."""
+        """Train and write the model; returns its folder."""
         networks, settings = self.towers.networks, self.settings
         schedule = Schedule(settings.steps, settings.rate, settings.decay, settings.warmup, settings.average)
 
@@ -153,7 +166,7 @@ class Tuning:
         self.run.stage("tune", nn.ModuleDict(networks), weights)
         folder = self.run.folder / "model"
         self.towers.finish()
-        self._keep(settings.keep if isinstance(settings, ScoreTrainSettings) else 0.0)
+        self._mix_with_old_weights(settings.keep if isinstance(settings, ScoreTrainSettings) else 0.0)
         about: dict[str, Any] = {
             "recipe": self.recipe.name,
             "settings": self.recipe.to_dict(),
@@ -170,22 +183,22 @@ class Tuning:
 
 
 class TextFeatures:
-    """What the last layer of the text tower gets, for each caption that was asked for."""
+    """The input of the text tower's last layer, computed once per caption."""
 
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
         self._features: dict[Caption, Tensor] = {}
 
     def texts(self, captions: Sequence[Caption], towers: Towers, noise: float = 0.0) -> Tensor:
-        """Their vectors by the last layer of `towers`."""
-        bare = [caption._replace(row=0) for caption in captions]
-        new = [caption for caption in dict.fromkeys(bare) if caption not in self._features]
+        """The vectors of captions by the last layer of `towers`."""
+        keys = [caption._replace(row=0) for caption in captions]
+        missing = [key for key in dict.fromkeys(keys) if key not in self._features]
         with torch.no_grad():
-            for some in _in_parts(new):
-                self._features |= zip(some, self._tuning.towers.text_trunk(self._tuning.tokenize(some)), strict=True)
-        features = with_noise(torch.stack([self._features[caption] for caption in bare]), noise)
-        return self._tuning.run.group.encode(lambda some: F.normalize(towers.text_head(some).float(), dim=-1), features)
+            for batch in _batches(missing):
+                self._features |= zip(batch, self._tuning.towers.text_trunk(self._tuning.tokenize(batch)), strict=True)
+        features = with_noise(torch.stack([self._features[key] for key in keys]), noise)
+        return self._tuning.run.group.encode(lambda part: F.normalize(towers.text_head(part).float(), dim=-1), features)
 
 
-def _in_parts(captions: Sequence[Caption]) -> list[Sequence[Caption]]:
-    return [captions[start : start + _JUDGED_AT_ONCE] for start in range(0, len(captions), _JUDGED_AT_ONCE)]
+def _batches(captions: Sequence[Caption]) -> list[Sequence[Caption]]:
+    return [captions[start : start + _BATCH_SIZE] for start in range(0, len(captions), _BATCH_SIZE)]

@@ -1,0 +1,1 @@
+"""An example of what another package can bring to caplens."""

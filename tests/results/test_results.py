@@ -1,0 +1,121 @@
+"""Every kind of result prints a table, becomes rows, and is the same after being written and read."""
+
+import csv
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import caplens as package
+from caplens.benchmarks.leakage import LeakageResult
+from caplens.results import Result, load_results
+from caplens.results.language_correlation import LanguageCorrelation
+from caplens.results.loading import KINDS
+from caplens.results.suite import SuiteResult
+from caplens.results.training_log import TrainingLog
+
+EXAMPLES = Path(str(files("caplens").joinpath("examples")))
+RATED = [
+    {
+        "id": f"{image}-{system}",
+        "image": f"{image}.jpg",
+        "caption": "a dog runs over the grass"[: 6 + 3 * system + image],
+        "references": ["a dog runs over green grass"],
+        "ratings": [{"value": 1 + system, "rater": "x"}, {"value": 1 + (system + image) % 4, "rater": "y"}],
+        "system": f"s{system}",
+    }
+    for image in range(5)
+    for system in range(4)
+]
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Result]:
+    good, bad = EXAMPLES / "good.jsonl", EXAMPLES / "bad.jsonl"
+    agreement = package.agreement(RATED, ["bleu1", "length"], resamples=20)
+    return {
+        "score": package.score(good, ["bleu1", "rouge-l"], resamples=10),
+        "comparison": package.compare({"good": good, "bad": bad}, ["bleu1"], resamples=10),
+        "comparison-by-language": _by_language(good, bad),
+        "agreement": agreement,
+        "robustness": package.robustness(good, ["bleu1"], resamples=10),
+        "language-correlation": LanguageCorrelation(
+            "b", ["en", "de"], 3, {"cider": {"all": np.array([[1, np.nan], [np.nan, 1]])}}, "p", {"de": 2}
+        ),
+        "suite": SuiteResult([agreement, agreement], {"other": "it is broken"}, ["absent"]),
+        "leakage": LeakageResult("b", 3, 4, ["a.jpg"], ["b.jpg"], 2),
+        "training-log": TrainingLog({"text": [{"step": 1.0, "loss": 2.0}, {"step": 2.0, "loss": 1.5, "validation": 3.0}]}),
+    }
+
+
+def _by_language(good, bad):
+    from caplens.results.comparison import LanguageComparison
+
+    systems = {name: [s for s in package.SampleFile(path) if s.lang == "en"] for name, path in (("a", good), ("b", bad))}
+    return LanguageComparison({"en": package.compare(systems, ["bleu1"], resamples=10)}, "crossmodal-3600")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_result_is_the_same_after_being_written_and_read(results, kind, tmp_path):
+    result = results[kind]
+    document = result.to_dict()
+    assert (document["kind"], document["schema"], document["caplens"]) == (kind, 2, package.__version__)
+    json.dumps(document, allow_nan=False)
+    result.save(tmp_path / "result.json")
+    loaded = load_results(tmp_path / "result.json")
+    assert type(loaded) is type(result)
+    assert loaded.to_dict() == document
+    assert str(loaded) == str(result)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_result_prints_its_tables_and_has_rows(results, kind, tmp_path):
+    result = results[kind]
+    for table in result.tables():
+        assert str(table.columns[0]) in str(result)
+    rows = list(result.to_rows())
+    assert rows
+    result.save(tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file))[0] == list(rows[0])
+    result.save(tmp_path / "rows.jsonl")
+    assert len((tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == len(rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_result_becomes_data_frames_and_parquet(results, kind, tmp_path):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    result = results[kind]
+    rows = list(result.to_rows())
+    assert isinstance(result.to_pandas(), pandas.DataFrame)
+    assert len(result.to_pandas()) == len(rows)
+    assert result.to_polars().columns == list(rows[0])
+    pytest.importorskip("pyarrow")
+    result.save(tmp_path / "rows.parquet")
+    assert polars.read_parquet(tmp_path / "rows.parquet").columns == list(rows[0])
+
+
+def test_a_suffix_that_names_no_format_is_an_error(results, tmp_path):
+    with pytest.raises(package.InputError, match="names no format of results"):
+        results["score"].save(tmp_path / "scores.xyz")
+
+
+def test_a_result_of_a_newer_version_is_refused(results, tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({**results["score"].to_dict(), "schema": 99, "caplens": "9.0"}), encoding="utf-8")
+    with pytest.raises(package.InputError, match=r"written by caplens 9\.0, which is newer"):
+        load_results(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("[1]", "not the JSON of a result"), ('{"a": 1}', "is not a result"), ('{"kind": "nonsense"}', "is not a result")],
+)
+def test_what_is_not_a_result_is_one_sentence(tmp_path, content, message):
+    (tmp_path / "x.json").write_text(content, encoding="utf-8")
+    with pytest.raises(package.InputError, match=message):
+        load_results(tmp_path / "x.json")
+    with pytest.raises(package.InputError, match="this is a folder"):
+        load_results(tmp_path)
