@@ -1,7 +1,7 @@
-"""How good a model in training is on photos it has not seen, for every choice that a recipe makes.
+"""The quality of a model on held-out photos, to compare choices of a recipe.
 
-For each language, how often a caption finds its photo among all (recall); and, for English, how well scores of captions of other
-photos agree with CIDEr's. Nobody rated the dev photos; CIDEr stands in for people there, and is known to agree with them.
+Measures the recall of photos by their captions in each language, and for English the agreement with CIDEr on captions of other
+photos. There are no human ratings of the dev photos; CIDEr, which agrees with people, takes their place.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,58 +21,64 @@ from caplens.training.mini.collection import Group
 Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
 _NEAR, _FAR = 6, 4
-"""Captions per photo that come from photos described alike, and from any."""
+"""Captions per photo that are taken from photos with similar captions, and from random photos."""
 _RANKS = (1, 5, 10)
 
 
 @dataclass(frozen=True)
 class Rated:
-    """Captions about photos (by their row) that are not their own, and CIDEr's opinion of them."""
+    """Captions paired with photos that they do not belong to, and their CIDEr."""
 
     rows: NDArray[np.int64]
+    """The row of each caption's photo."""
     captions: list[str]
     references: list[list[str]]
+    """The photo's own captions."""
     values: NDArray[np.float64]
+    """CIDEr of each caption."""
 
 
 def recall(queries: Vectors, items: Vectors, own: NDArray[np.int64]) -> dict[int, float]:
-    """Of 100 queries, how many have their own item among the first 1, 5, 10."""
-    found: dict[int, list[bool]] = {rank: [] for rank in _RANKS}
+    """Recall at 1, 5 and 10, in percent. `own` is the row of each query's item."""
+    hits: dict[int, list[bool]] = {rank: [] for rank in _RANKS}
     for start in range(0, len(queries), 1000):
         cosines = queries[start : start + 1000] @ items.T
-        mine = own[start : start + 1000]
-        better = (cosines > np.take_along_axis(cosines, mine[:, None], 1)).sum(1)
+        targets = own[start : start + 1000]
+        better = (cosines > np.take_along_axis(cosines, targets[:, None], 1)).sum(1)
         for rank in _RANKS:
-            found[rank] += (better < rank).tolist()
-    return {rank: 100 * float(np.mean(hits)) for rank, hits in found.items()}
+            hits[rank] += (better < rank).tolist()
+    return {rank: 100 * float(np.mean(values)) for rank, values in hits.items()}
 
 
 def recalls(groups: Sequence[Group], images: Vectors, encode: Encode) -> dict[str, dict[int, float]]:
-    """Language -> how often its captions find their photos."""
+    """Language -> recall of photos by its captions."""
     by_language: dict[str, list[tuple[int, str]]] = {}
     for row, group in enumerate(groups):
         for lang, caption in group.captions:
             by_language.setdefault(lang, []).append((row, caption))
     return {
-        lang: recall(encode([caption for _, caption in some]), images, np.array([row for row, _ in some]))
-        for lang, some in sorted(by_language.items())
+        lang: recall(encode([caption for _, caption in captions]), images, np.array([row for row, _ in captions]))
+        for lang, captions in sorted(by_language.items())
     }
 
 
 def rate(groups: Sequence[Group], seed: int = 0) -> Rated:
-    """Pairs of photos and captions of other photos, near and far, as CIDEr sees them."""
+    """Pair photos with captions of similar and of random photos, and score these with CIDEr."""
     english = [[caption for lang, caption in group.captions if lang == "en"] for group in groups]
     if not all(english):
         raise InputError("every photo needs an English caption to be rated by CIDEr.")
     tokenizer = get_tokenizer("unicode", "en")
     words: dict[str, int] = {}
     entries = [
-        (row, words.setdefault(word, len(words))) for row, some in enumerate(english) for text in some for word in tokenizer(text)
+        (row, words.setdefault(word, len(words)))
+        for row, captions in enumerate(english)
+        for caption in captions
+        for word in tokenizer(caption)
     ]
     rows, columns = zip(*entries, strict=True)
     counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(english), len(words)))
-    weighed = (counts > 0).astype(np.float64) * np.log(len(english) / np.maximum(1, (counts > 0).sum(0)))
-    cosines = (weighed @ weighed.T).toarray()
+    weighted = (counts > 0).astype(np.float64) * np.log(len(english) / np.maximum(1, (counts > 0).sum(0)))
+    cosines = (weighted @ weighted.T).toarray()
     cosines /= np.sqrt(np.outer(cosines.diagonal(), cosines.diagonal()))
     np.fill_diagonal(cosines, -1)
     rng = np.random.default_rng(seed)
@@ -88,13 +94,13 @@ def rate(groups: Sequence[Group], seed: int = 0) -> Rated:
 
 
 def agreement(rated: Rated, images: Vectors, encode: Encode) -> dict[str, float]:
-    """Kendall's tau-b with CIDEr, times 100: of the image's cosine, and of the best reference's."""
+    """Kendall's tau-b with CIDEr, times 100, of the cosine with the image and of the highest cosine with a reference."""
     captions = encode(rated.captions)
-    unique = {text: row for row, text in enumerate(dict.fromkeys(text for some in rated.references for text in some))}
+    unique = {text: row for row, text in enumerate(dict.fromkeys(text for texts in rated.references for text in texts))}
     vectors = encode(list(unique))
     best = [
-        float((vectors[[unique[text] for text in some]] @ mine).max())
-        for some, mine in zip(rated.references, captions, strict=True)
+        float((vectors[[unique[text] for text in references]] @ caption).max())
+        for references, caption in zip(rated.references, captions, strict=True)
     ]
     tau = get_coefficient("tau-b")
     image = np.einsum("nd,nd->n", images[rated.rows], captions).astype(np.float64)

@@ -1,10 +1,13 @@
 """Files for the recipes of docs/training.md: `python benchmarks/training_data.py --data DATA --images PHOTOS --out DIR`.
 
-DATA holds flickr8k and multi30k. Made are `train.jsonl`, captions of the training photos; `cs.jsonl`, Czech sentences of Multi30k
-with the English ones they translate, none about a dev or test photo; and `tuples.jsonl`, for `train pacs` without generators: a
-second human caption in place of a generated one, a strongly changed view of the photo in place of a generated image. For `train
-prmcs` there are `five.jsonl`, the captions of `train.jsonl` in the languages of its paper, and `sentences.jsonl`, others in these
-languages whose photos are not at hand.
+DATA holds flickr8k and multi30k. Written are:
+
+train.jsonl      captions of the training photos
+cs.jsonl         for `train distill`: Czech sentences of Multi30k and the English ones they translate, without dev and test photos
+tuples.jsonl     for `train pacs` without generators: a second human caption in place of a generated caption, and a strongly
+                 augmented view of the photo in place of a generated image
+five.jsonl       for `train prmcs`: the captions of train.jsonl in the languages of its paper
+sentences.jsonl  for `train prmcs`: more captions in these languages, without photos
 """
 
 import argparse
@@ -20,9 +23,9 @@ from PIL import Image, ImageEnhance, ImageOps
 from caplens.data.records import find_file, read_fields
 from caplens.training.mini.collection import read_groups
 
-LEFT_OUT = ("bo", "mn", "ug")
-"""Short machine translations."""
-OF_PAPER = ("en", "de", "fr", "ja", "zh")
+EXCLUDED_LANGUAGES = ("bo", "mn", "ug")
+"""Their captions are short machine translations."""
+PRMCS_LANGUAGES = ("en", "de", "fr", "ja", "zh")
 SENTENCES = 150_000
 
 
@@ -33,52 +36,59 @@ def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def sentences(data: Path, lang: str) -> dict[tuple[str, str], str]:
+    """(photo, number) -> sentence of Multi30k."""
     path = find_file(data / "multi30k", [f"{lang}.tsv"], f"the text of Multi30k in {lang}", "See docs/mini.md.")
     return {(photo, number): text for _, (photo, number, text) in read_fields(path, 3, tabs_in_last=True)}
 
 
 def view(photo: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """A part of the photo, mirrored by rng, in other colours."""
+    """A random crop of the photo, mirrored half of the time, with other colours."""
     share = rng.uniform(0.3, 0.6) ** 0.5
     width, height = (round(side * share) for side in photo.size)
-    left, top = (int(rng.integers(0, whole - part + 1)) for whole, part in zip(photo.size, (width, height), strict=True))
-    seen = photo.crop((left, top, left + width, top + height)).resize((224, 224))
+    left, top = (int(rng.integers(0, full - side + 1)) for full, side in zip(photo.size, (width, height), strict=True))
+    crop = photo.crop((left, top, left + width, top + height)).resize((224, 224))
     if rng.random() < 0.5:
-        seen = ImageOps.mirror(seen)
-    for change in (ImageEnhance.Brightness, ImageEnhance.Color, ImageEnhance.Contrast):
-        seen = change(seen).enhance(rng.uniform(0.5, 1.5))
-    return seen
+        crop = ImageOps.mirror(crop)
+    for enhancer in (ImageEnhance.Brightness, ImageEnhance.Color, ImageEnhance.Contrast):
+        crop = enhancer(crop).enhance(rng.uniform(0.5, 1.5))
+    return crop
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("data", "images", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    chosen = parser.parse_args()
-    (chosen.out / "views").mkdir(parents=True, exist_ok=True)
-    names = {path.stem: path.name for path in chosen.images.iterdir()}
-    everything = read_groups(chosen.data, "train")
-    groups = [group for group in everything if group.photo is not None]
+    arguments = parser.parse_args()
+    (arguments.out / "views").mkdir(parents=True, exist_ok=True)
+    names = {path.stem: path.name for path in arguments.images.iterdir()}
+    all_groups = read_groups(arguments.data, "train")
+    groups = [group for group in all_groups if group.photo is not None]
     photos = [names[Path(group.photo or "").stem] for group in groups]
     captions = [
         {"image": photo, "caption": caption, "lang": lang}
         for photo, group in zip(photos, groups, strict=True)
         for lang, caption in group.captions
-        if lang not in LEFT_OUT
+        if lang not in EXCLUDED_LANGUAGES
     ]
-    write(chosen.out / "train.jsonl", captions)
-    write(chosen.out / "five.jsonl", (caption for caption in captions if caption["lang"] in OF_PAPER))
-    without_photo = [said for group in everything if group.photo is None for said in group.captions if said[0] in OF_PAPER]
+    write(arguments.out / "train.jsonl", captions)
+    write(arguments.out / "five.jsonl", (caption for caption in captions if caption["lang"] in PRMCS_LANGUAGES))
+    without_photo = [
+        (lang, caption)
+        for group in all_groups
+        if group.photo is None
+        for lang, caption in group.captions
+        if lang in PRMCS_LANGUAGES
+    ]
     random.Random(0).shuffle(without_photo)
-    write(chosen.out / "sentences.jsonl", ({"caption": caption, "lang": lang} for lang, caption in without_photo[:SENTENCES]))
+    write(arguments.out / "sentences.jsonl", ({"caption": caption, "lang": lang} for lang, caption in without_photo[:SENTENCES]))
     held_out = {
         name.partition("_")[0]
         for part in ("dev", "test")
-        for name in (chosen.data / "flickr8k" / f"{part}.txt").read_text().split()
+        for name in (arguments.data / "flickr8k" / f"{part}.txt").read_text().split()
     }
-    english, czech = sentences(chosen.data, "en"), sentences(chosen.data, "cs")
+    english, czech = sentences(arguments.data, "en"), sentences(arguments.data, "cs")
     write(
-        chosen.out / "cs.jsonl",
+        arguments.out / "cs.jsonl",
         (
             {"caption": text, "lang": "cs", "source": english[key]}
             for key, text in czech.items()
@@ -88,12 +98,16 @@ def main() -> None:
     rng = np.random.default_rng(0)
     tuples = []
     for photo, group in zip(photos, groups, strict=True):
-        said = [caption for lang, caption in group.captions if lang == "en"]
-        with Image.open(chosen.images / photo) as opened:
-            view(opened.convert("RGB"), rng).save(chosen.out / "views" / f"{Path(photo).stem}.jpg", quality=90)
-        made = {"image": photo, "lang": "en", "made_image": f"views/{Path(photo).stem}.jpg"}
-        tuples += [{**made, "caption": one, "made_caption": other} for one, other in zip(said, [*said[1:], said[0]], strict=True)]
-    write(chosen.out / "tuples.jsonl", tuples)
+        english_captions = [caption for lang, caption in group.captions if lang == "en"]
+        with Image.open(arguments.images / photo) as opened:
+            view(opened.convert("RGB"), rng).save(arguments.out / "views" / f"{Path(photo).stem}.jpg", quality=90)
+        record = {"image": photo, "lang": "en", "made_image": f"views/{Path(photo).stem}.jpg"}
+        next_captions = [*english_captions[1:], english_captions[0]]
+        tuples += [
+            {**record, "caption": caption, "made_caption": other}
+            for caption, other in zip(english_captions, next_captions, strict=True)
+        ]
+    write(arguments.out / "tuples.jsonl", tuples)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ shipped = Path(str(files("caplens").joinpath("examples")))
 
 comparison = caplens.compare({path.stem: path for path in paths}, ["clipscore", "cider"], images=photos)
 for contrast in comparison.contrasts:
-    verdict = "is more than luck" if contrast.p_corrected < 0.05 else "may be luck"
+    verdict = "significant" if contrast.p_corrected < 0.05 else "not significant"
     print(
         f"{contrast.metric}: {contrast.first} minus {contrast.second} is {contrast.difference:+.3f}"
-        f" [{contrast.low:+.3f}, {contrast.high:+.3f}], p = {contrast.p_corrected:.3f}: that {verdict}"
+        f" [{contrast.low:+.3f}, {contrast.high:+.3f}], p = {contrast.p_corrected:.3f}: {verdict}"
     )
 for warning in comparison.warnings:
-    print("note:", warning)
+    print("warning:", warning)

@@ -12,13 +12,14 @@ import caplens
 shipped = Path(str(files("caplens").joinpath("examples")))
 captions, photos = map(Path, sys.argv[1:]) if len(sys.argv) > 1 else (shipped / "good.jsonl", shipped)
 
-results = caplens.score(captions, ["clipscore", "refclipscore", "cider"], images=photos)
-for name, scores in results.metrics.items():
-    low, high = results.intervals[name]
+result = caplens.score(captions, ["clipscore", "refclipscore", "cider"], images=photos)
+for name, scores in result.metrics.items():
+    low, high = result.intervals[name]
     print(f"{name}: {scores.corpus:.3f} [{low:.3f}, {high:.3f}]  {scores.signature}")
 
-worst = min(results.to_rows(), key=lambda row: row["clipscore"] if row["clipscore"] is not None else 9)
-print("the caption to look at first:", worst["id"], worst["clipscore"])
+scored = [row for row in result.to_rows() if row["clipscore"] is not None]
+worst = min(scored, key=lambda row: row["clipscore"])
+print("the caption with the lowest CLIPScore:", worst["id"], worst["clipscore"])
 
-page = caplens.write_report({"captions": results}, "scores.html", captions=captions, images=photos)
+page = caplens.write_report({"captions": result}, "scores.html", captions=captions, images=photos)
 print("the report is in", page)

@@ -7,9 +7,10 @@ import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import pytest
+from extras import need
 
 from caplens.text.corpus import CorpusBuilder, TokenizedCorpus
 from caplens.text.tokenizer import Tokenizer
@@ -49,10 +50,53 @@ def golden():
     return lambda name: json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
 
 
+DATA_FIXTURES = {"coco_example", "benchmarks", "flickr8k", "photos"}
+_skip_reasons: list[str] = []
+
+
+def pytest_addoption(parser):
+    parser.addoption("--require-data", action="store_true", help="Fail, instead of skipping, where a data set is missing.")
+
+
+def pytest_configure(config):
+    os.environ["CAPLENS_REQUIRE_DATA"] = "1" if config.getoption("--require-data") else ""
+
+
+def pytest_collection_modifyitems(items):
+    """Tests are marked by what they use: `data` for data sets, `browser` for Chromium."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & DATA_FIXTURES:
+            item.add_marker(pytest.mark.data)
+        if "browser" in fixtures:
+            item.add_marker(pytest.mark.browser)
+
+
+def pytest_runtest_logreport(report):
+    if report.skipped and isinstance(report.longrepr, tuple):
+        _skip_reasons.append(report.longrepr[2].removeprefix("Skipped: "))
+
+
+def pytest_sessionfinish(session):
+    """A skip must say what it needs, so that nothing is left out without a reason that can be removed."""
+    unclear = [reason for reason in _skip_reasons if not reason.startswith("needs ")]
+    if unclear and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nskipped without saying what is needed: {unclear}")
+
+
+def missing_data(name: str) -> NoReturn:
+    """Skip a test whose data is missing, or fail it where `--require-data` says so."""
+    message = f"needs the data set {name} in $CAPLENS_DATA"
+    if os.environ.get("CAPLENS_REQUIRE_DATA"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
 def _data(*parts: str) -> Path:
     folder = _DATA.joinpath(*parts)
     if not folder.is_dir():
-        pytest.skip(f"the data set is not at hand: no folder {'/'.join(parts)} in $CAPLENS_DATA")
+        missing_data("/".join(parts))
     return folder
 
 
@@ -74,7 +118,7 @@ def flickr8k() -> Path:
 @pytest.fixture(scope="session")
 def needs_java() -> None:
     if shutil.which("java") is None:
-        pytest.skip("Java is not installed")
+        pytest.skip("needs Java, which is not installed")
 
 
 class Said(NamedTuple):
@@ -149,7 +193,7 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def clip_folder(tmp_path_factory) -> Path:
     """A tiny CLIP."""
-    pytest.importorskip("transformers", reason="transformers is not installed")
+    need("transformers")
     import tiny_models
 
     return tiny_models.clip(tmp_path_factory.mktemp("hub") / "clip-vit-base-patch32")

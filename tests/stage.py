@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import tiny_data
 import tiny_models
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
+PLUGIN = Path(__file__).parents[1] / "examples" / "plugin"
 
 
 def set_up(root: Path) -> Path:
@@ -27,6 +29,7 @@ def set_up(root: Path) -> Path:
     tiny_data.make(root / "data")
     shutil.copytree(flickr8k, root / "data" / "benchmarks" / "flickr8k")
     _crossmodal(root)
+    _plugin(root)
     _models(root)
     return root
 
@@ -83,6 +86,25 @@ def _crossmodal(root: Path) -> None:
     )
     for name, text in (("a", "a dog"), ("b", "a cat and a dog")):
         _write(root / f"{name}.jsonl", [{"id": key, "caption": f"{text} {key}", "lang": "en"} for key in keys])
+
+
+def _plugin(root: Path) -> None:
+    """The example of a plug-in as pip installs it, in the folder `site-packages`, and the data of its benchmark."""
+    packages = root / "site-packages"
+    shutil.copytree(PLUGIN / "caplens_plugin", packages / "caplens_plugin", ignore=shutil.ignore_patterns("__pycache__"))
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    about = packages / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n", encoding="utf-8")
+    lines = [
+        line
+        for group, points in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
+    ]
+    (about / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (root / "better-captions").mkdir()
+    pairs = [{"image": f"{number}.jpg", "better": f"a dog and {number} cats", "worse": "dog dog"} for number in range(3)]
+    _write(root / "better-captions" / "pairs.jsonl", pairs)
 
 
 def _models(root: Path) -> None:

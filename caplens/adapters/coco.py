@@ -103,8 +103,8 @@ class Bleu:
 
     def compute_score(self, gts: ImageTexts, res: ImageTexts, verbose: int = 0) -> tuple[list[float], list[list[float]]]:
         """For each length the score of the corpus, and of each caption; `verbose` is taken for the original's sake."""
-        found = [_scored(f"bleu{length}", gts, res) for length in range(1, self._n + 1)]
-        return [corpus for corpus, _ in found], [values.tolist() for _, values in found]
+        scored = [_scored(f"bleu{length}", gts, res) for length in range(1, self._n + 1)]
+        return [corpus for corpus, _ in scored], [values.tolist() for _, values in scored]
 
     def method(self) -> str:
         return "Bleu"
@@ -125,10 +125,10 @@ class COCOEvalCap:
     def evaluate(self) -> None:
         """Fill `eval` with the scores, `imgToEval` with those of each image, and print the former."""
         tokenizer, images = PTBTokenizer(), self.params["image_id"]
-        lacking = next((image for image in images if not self.cocoRes.imgToAnns.get(image)), None)
-        if lacking is not None:
+        uncaptioned = next((image for image in images if not self.cocoRes.imgToAnns.get(image)), None)
+        if uncaptioned is not None:
             raise InputError(
-                f"the image {lacking!r} has no caption; for those that have, set params['image_id'] = coco_res.getImgIds()."
+                f"the image {uncaptioned!r} has no caption; for those that have, set params['image_id'] = coco_res.getImgIds()."
             )
         gts, res = (tokenizer.tokenize({image: data.imgToAnns[image] for image in images}) for data in (self.coco, self.cocoRes))
         self.imgToEval = {image: {"image_id": image} for image in images}

@@ -69,7 +69,7 @@ def evaluate_metrics(
     lang = base_language(lang)
     home = benchmark.home(Path(data))
     loaded = load_checked(benchmark, home, protocol, lang)
-    lacking = {} if any(sample.references for sample in loaded.samples) else {"references": "there are no references"}
+    unavailable = {} if any(sample.references for sample in loaded.samples) else {"references": "there are no references"}
     samples, present = loaded.samples, np.ones(len(loaded.samples), dtype=np.bool_)
     if any("image" in metric.needs for metric in metrics):
         try:
@@ -77,8 +77,8 @@ def evaluate_metrics(
         except InputError:
             if not skip:
                 raise
-            lacking["image"] = "its images are not at hand"
-    metrics, warnings = _usable(benchmark, metrics, lacking, skip)
+            unavailable["image"] = "its images are missing"
+    metrics, warnings = _usable(benchmark, metrics, unavailable, skip)
     scored = score_data(benchmark.name, loaded, samples, present, metrics)
     source, published = benchmark.published_for(protocol, lang)
     result = judge_metrics(benchmark, scored, published if present.all() else {}, resamples, seed)
@@ -109,8 +109,8 @@ def judge_metrics(
     }
     results = {
         metric: {
-            name: _estimate(one, None if name in loaded.incomplete else published.get(name, {}).get(metric.partition("[")[0]))
-            for name, one in by_measure.items()
+            name: _estimate(value, None if name in loaded.incomplete else published.get(name, {}).get(metric.partition("[")[0]))
+            for name, value in by_measure.items()
         }
         for metric, by_measure in measured.items()
     }
@@ -171,10 +171,12 @@ def _absence_warnings(scored: ScoredData) -> list[str]:
 
 def _judgement_warnings(results: dict[str, dict[str, Estimate]]) -> list[str]:
     warnings = []
-    blind = [metric for metric, by_measure in results.items() if all(one.ties == UNIT for one in by_measure.values())]
+    blind = [metric for metric, by_measure in results.items() if all(estimate.ties == UNIT for estimate in by_measure.values())]
     if blind:
         warnings.append(f"{', '.join(blind)} cannot tell the two sides of any comparison apart: all are ties.")
-    undefined = [metric for metric, by_measure in results.items() if any(np.isnan(one.value) for one in by_measure.values())]
+    undefined = [
+        metric for metric, by_measure in results.items() if any(np.isnan(estimate.value) for estimate in by_measure.values())
+    ]
     if undefined:
         warnings.append(f"no coefficient is defined for {', '.join(undefined)}: its scores, or the ratings, are all the same.")
     return warnings
@@ -198,17 +200,17 @@ def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | 
 
 
 def _usable(
-    benchmark: Benchmark[Any], metrics: Sequence[Metric], lacking: Mapping[str, str], skip: bool
+    benchmark: Benchmark[Any], metrics: Sequence[Metric], unavailable: Mapping[str, str], skip: bool
 ) -> tuple[list[Metric], list[str]]:
     """The metrics that find what they need here, and a warning for the others.
 
-    `lacking` is what is missing, and how that is said.
+    `unavailable` is what is missing, and how that is said.
     """
     left_out: dict[str, list[str]] = {}
     for metric in metrics:
-        for need in sorted(metric.needs & lacking.keys()):
-            left_out.setdefault(lacking[need], []).append(metric.name)
-    kept = [metric for metric in metrics if not metric.needs & lacking.keys()]
+        for need in sorted(metric.needs & unavailable.keys()):
+            left_out.setdefault(unavailable[need], []).append(metric.name)
+    kept = [metric for metric in metrics if not metric.needs & unavailable.keys()]
     if not kept or (left_out and not skip):
         names = ", ".join(metric.name for metric in metrics if metric not in kept)
         raise InputError(f"{benchmark.name}: {names} cannot be used here: {' and '.join(left_out)}.")

@@ -1,6 +1,6 @@
 """Finding images of a benchmark among training images, by file name and by content."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -56,17 +56,21 @@ def find_leaks(
     training_images = list(_training_images(Path(training)))
     keys = {benchmark.image_key(path.name) for path in training_images}
     training_hashes = set(_content_hashes(path for path in training_images if path.is_file()))
-    same_content, compared = [], 0
+    same_content: list[str] = []
+    compared = 0
     if training_hashes:
         folder = images or benchmark.image_folder(home)
         located = benchmark.located((Sample(name, image=name) for name in names), folder)
-        for name, sample in zip(names, located, strict=True):
-            for content_hash in _content_hashes([Path(str(sample.image))]):
-                compared += 1
-                if content_hash in training_hashes:
-                    same_content.append(name)
+        paths = {name: Path(str(sample.image)) for name, sample in zip(names, located, strict=True)}
+        same_content, compared = _same_content(paths, training_hashes)
     same_name = [name for name in names if benchmark.image_key(Path(name).name) in keys]
     return LeakageResult(benchmark.name, len(names), len(training_images), same_name, same_content, compared)
+
+
+def _same_content(paths: Mapping[str, Path], hashes: set[bytes]) -> tuple[list[str], int]:
+    """The images whose content has one of the hashes, and how many could be read."""
+    content = {name: content_hash for name, path in paths.items() for content_hash in _content_hashes([path])}
+    return [name for name, content_hash in content.items() if content_hash in hashes], len(content)
 
 
 def _training_images(training: Path) -> Iterator[Path]:

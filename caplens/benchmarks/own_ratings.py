@@ -6,6 +6,7 @@ agree with each other, which bounds how far any metric can agree with them; pair
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,16 +74,7 @@ def measure_agreement(
     rated = [(sample, ratings) for sample in samples if (ratings := _ratings(sample, criterion))]
     if not rated:
         raise InputError("no caption has 'ratings'" + (f" by the criterion {criterion!r}." if criterion else "."))
-    ratings_of = {id(sample): ratings for sample, ratings in rated}
-    points = [(sample, value) for sample, ratings in rated for value in aggregate([rating.value for rating in ratings], protocol)]
-    unrated = len(samples) - len(rated)
-    data = RatedSamples(
-        [sample for sample, _ in points],
-        np.array([value for _, value in points], dtype=np.float64),
-        warnings=[f"{unrated:,} captions without ratings were left out."] if unrated else [],
-    )
-    if len(np.unique(data.human)) < 2:
-        raise InputError("all ratings are the same, so that nothing can agree with them.")
+    data = _data_points(rated, protocol, unrated=len(samples) - len(rated))
     benchmark = OwnRatings(name, coefficients)
     scored = score_data(name, data, data.samples, np.ones(len(data.samples), dtype=np.bool_), metrics)
     if scored.scored.sum() < 2:
@@ -92,8 +84,22 @@ def measure_agreement(
     result.lang = base_language(next((sample.lang for sample, _ in rated if sample.lang), None) or lang or "en")
     result.warnings = list(dict.fromkeys([*data.warnings, *result.warnings]))
     result.raters = rater_agreement([ratings for _, ratings in rated], benchmark.coefficients)
-    _add_pairs_and_systems(result, scored, ratings_of)
+    captions = _scored_captions(scored, {id(sample): ratings for sample, ratings in rated})
+    _add_pairwise_accuracy(result, captions)
+    _add_system_level(result, captions)
     return result
+
+
+RatedCaption = tuple[Sample, list[Rating]]
+
+
+def _data_points(rated: Sequence[RatedCaption], protocol: str, unrated: int) -> RatedSamples:
+    points = [(sample, value) for sample, ratings in rated for value in aggregate([rating.value for rating in ratings], protocol)]
+    human = np.array([value for _, value in points], dtype=np.float64)
+    if len(np.unique(human)) < 2:
+        raise InputError("all ratings are the same, so that nothing can agree with them.")
+    warnings = [f"{unrated:,} captions without ratings were left out."] if unrated else []
+    return RatedSamples([sample for sample, _ in points], human, warnings=warnings)
 
 
 def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
@@ -104,30 +110,45 @@ def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
     return [rating for rating in sample.ratings if criterion is None or rating.criterion == criterion]
 
 
-def _add_pairs_and_systems(result: AgreementResult, scored: ScoredData, ratings_of: Mapping[int, list[Rating]]) -> None:
-    """Pairwise accuracy and system-level correlations, over captions with the mean of their ratings."""
+class _ScoredCaptions(NamedTuple):
+    """Each caption once, with the mean of its ratings and its scores."""
+
+    samples: list[Sample]
+    human: Floats
+    scores: dict[str, Floats]
+
+
+def _scored_captions(scored: ScoredData, ratings_of: Mapping[int, list[Rating]]) -> _ScoredCaptions:
     rows: dict[int, int] = {}
     for row, sample in enumerate(scored.data.samples):
         if scored.scored[row]:
             rows.setdefault(id(sample), row)
-    captions = [scored.data.samples[row] for row in rows.values()]
+    first_rows = list(rows.values())
     human = np.array([np.mean([rating.value for rating in ratings_of[key]]) for key in rows])
-    values = {metric: column[list(rows.values())] for metric, column in scored.values.items()}
-    groups = [sample.group for sample in captions]
-    if len(set(groups)) < len(groups):
-        for metric, column in values.items():
-            pairwise = tie_calibrated_accuracy(column, human, groups)
-            result.pairwise[metric] = PairwiseEstimate(pairwise.accuracy * UNIT, pairwise.epsilon, pairwise.pairs)
-    systems = [sample.system for sample in captions]
-    names = sorted({name for name in systems if name is not None})
-    if len(names) >= _LEAST_SYSTEMS:
-        of_system = [np.array([system == name for system in systems]) for name in names]
-        human_means = np.array([human[mask].mean() for mask in of_system])
-        for metric, column in values.items():
-            means = np.array([column[mask].mean() for mask in of_system])
-            result.system_level[metric] = {
-                name: get_coefficient(name)(means, human_means) * UNIT for name in next(iter(result.results.values()))
-            }
+    scores = {metric: column[first_rows] for metric, column in scored.values.items()}
+    return _ScoredCaptions([scored.data.samples[row] for row in first_rows], human, scores)
+
+
+def _add_pairwise_accuracy(result: AgreementResult, captions: _ScoredCaptions) -> None:
+    """Where images have several captions."""
+    groups = [sample.group for sample in captions.samples]
+    if len(set(groups)) == len(groups):
+        return
+    for metric, scores in captions.scores.items():
+        pairwise = tie_calibrated_accuracy(scores, captions.human, groups)
+        result.pairwise[metric] = PairwiseEstimate(pairwise.accuracy * UNIT, pairwise.epsilon, pairwise.pairs)
+
+
+def _add_system_level(result: AgreementResult, captions: _ScoredCaptions) -> None:
+    """Correlations of the systems' means, where there are enough systems."""
+    systems = np.array([sample.system or "" for sample in captions.samples])
+    names = sorted({sample.system for sample in captions.samples if sample.system is not None})
+    if len(names) < _LEAST_SYSTEMS:
+        return
+    human = np.array([captions.human[systems == name].mean() for name in names])
+    for metric, scores in captions.scores.items():
+        means = np.array([scores[systems == name].mean() for name in names])
+        result.system_level[metric] = {name: get_coefficient(name)(means, human) * UNIT for name in result.measures}
 
 
 def rater_agreement(ratings: Sequence[Sequence[Rating]], coefficients: Sequence[str]) -> RaterAgreement | None:

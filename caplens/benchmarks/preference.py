@@ -74,14 +74,18 @@ class PreferenceBenchmark(Benchmark[PreferenceData]):
         with np.errstate(invalid="ignore", divide="ignore"):
             drawn = np.concatenate([(draw @ wins) / (draw @ counts) for draw in draws_of_groups(group_count, resamples, seed)])
             value, tied = wins.sum(0) / counts.sum(0), ties.sum(0) / counts.sum(0)
+        points = counts.sum(0).astype(int).tolist()
         measures = {
-            name: Measured(float(value[place]), drawn[:, place], int(counts[:, place].sum()), float(tied[place]))
+            name: Measured(float(value[place]), drawn[:, place], points[place], float(tied[place]))
             for name, place in places.items()
-            if counts[:, place].any()
+            if points[place]
         }
-        if self.averaged and len(measures) > 1:
-            measures[MEAN] = _mean_measure(list(measures.values()))
-        return measures
+        return self._with_mean(measures)
+
+    def _with_mean(self, measures: dict[str, Measured]) -> dict[str, Measured]:
+        if not self.averaged or len(measures) < 2:
+            return measures
+        return {**measures, MEAN: _mean_measure(list(measures.values()))}
 
     def _lead(self, trial: Trial, scores: Sequence[float]) -> float:
         """By how much the better side scores higher, in the constraint where that is least."""

@@ -44,13 +44,13 @@ def list_benchmarks() -> dict[str, Benchmark[Any]]:
 
 def get_benchmark(name: str) -> Benchmark[Any]:
     """By its name, in any case and with any dashes."""
-    bare = {_bare(known): known for known in (*find_plugins(PLUGINS), *BENCHMARKS)}
+    bare = {_bare(benchmark): benchmark for benchmark in (*find_plugins(PLUGINS), *BENCHMARKS)}
     if _bare(name) not in bare:
         near = [f"did you mean {bare[key]!r}?" for key in get_close_matches(_bare(name), bare, 1)]
         choice = ", ".join(list_benchmarks())
         raise InputError(" ".join([f"unknown benchmark {name!r};", *near, f"choose from: {choice}."]))
-    known = bare[_bare(name)]
-    return BENCHMARKS[known] if known in BENCHMARKS else _from_plugin(known)
+    canonical = bare[_bare(name)]
+    return BENCHMARKS[canonical] if canonical in BENCHMARKS else _from_plugin(canonical)
 
 
 def _from_plugin(name: str) -> Benchmark[Any]:

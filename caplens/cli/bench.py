@@ -1,5 +1,6 @@
 """`caplens bench`: how well metrics agree with the people of a benchmark."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from caplens import api
 from caplens.benchmarks.evaluate import load_checked
 from caplens.benchmarks.rating import RatedSamples
 from caplens.benchmarks.registry import get_benchmark
+from caplens.benchmarks.suite import SuiteOptions
 from caplens.cli.command import command
 from caplens.cli.options import MetricOptions, ModelOptions, OutputOptions, Seed, listed
 from caplens.cli.output import info, warn, write_result
@@ -73,44 +75,61 @@ def bench(
         return
     names = listed(metrics.metric)
     external = [ExternalScores.read(path) for path in scores or []]
-    chosen: list[MetricChoice] | None = [*(names or []), *external] if names or external else None
     langs = _langs(name, lang)
     if translation_quality is not None and langs is not None and len(langs) < 2:
         raise InputError("--translation-quality is for several languages of one benchmark; name them with --lang.")
     models.announce(names)
-    if name != _ALL and langs and len(langs) == 1 and protocol != _ALL:
-        keywords = models.keywords(metrics, langs[0])
-        result = api.bench(
-            name,
-            data,
-            chosen,
-            images=models.images,
-            models=models.models,
-            protocol=protocol,
-            resamples=resamples,
-            seed=seed,
-            **keywords,
-        )
-        suite = SuiteResult([result])
-    else:
-        suite = api.bench_many(
-            None if name == _ALL else [name],
-            data,
-            chosen,
-            images=models.images,
-            models=models.models,
-            protocols=None if protocol is None else [protocol],
-            langs=langs,
-            translation_quality=translation_quality,
-            resamples=resamples,
-            seed=seed,
-            **models.keywords(metrics),
-        )
+    request = SuiteOptions(
+        None if name == _ALL else [name],
+        None if protocol is None else [protocol],
+        langs,
+        translation_quality,
+        resamples,
+        seed,
+    )
+    suite = _run(request, data, [*(names or []), *external] or None, models, metrics)
     write_result(suite, output.output, form, {"data": data, "images": models.images})
     if translation_quality is not None and not suite.correlations:
         warn(["--translation-quality was not used: no benchmark has the same items in several languages."])
     if suite.failed:
         raise typer.Exit(3)
+
+
+def _run(
+    request: SuiteOptions,
+    data: Path,
+    chosen: Sequence[MetricChoice] | None,
+    models: ModelOptions,
+    metrics: MetricOptions,
+) -> SuiteResult:
+    """One benchmark in one language, for which a metric that cannot be used is an error, or several."""
+    single = request.names and request.langs and len(request.langs) == 1 and request.protocols != [_ALL]
+    if single and request.names and request.langs:
+        result = api.bench(
+            request.names[0],
+            data,
+            chosen,
+            images=models.images,
+            models=models.models,
+            protocol=request.protocols[0] if request.protocols else None,
+            resamples=request.resamples,
+            seed=request.seed,
+            **models.keywords(metrics, request.langs[0]),
+        )
+        return SuiteResult([result])
+    return api.bench_many(
+        request.names,
+        data,
+        chosen,
+        images=models.images,
+        models=models.models,
+        protocols=request.protocols,
+        langs=request.langs,
+        translation_quality=request.translation_quality,
+        resamples=request.resamples,
+        seed=request.seed,
+        **models.keywords(metrics),
+    )
 
 
 def _write_items(name: str, data: Path, protocol: str | None, lang: str | None, target: Path) -> None:

@@ -65,17 +65,9 @@ def doctor(output: OutputOptions) -> None:
         ["python", "ok", platform.python_version(), ""],
         *([name, *_package(name), ""] for name in _CORE),
     ]
-    for extra, packages in _EXTRAS.items():
-        missing = [package for module, package in packages.items() if find_spec(module) is None]
-        found = ", ".join(f"{package} {_package(package)[1]}" for package in packages.values() if package not in missing)
-        advice = f"pip install 'caplens[{extra}]'" if missing else ""
-        rows.append([f"{_FOR[extra]}", "missing" if missing else "ok", found or "–", advice])
+    rows += [[_FOR[extra], *_extra(extra)] for extra in _EXTRAS]
     rows.append(["GPU", *_gpu()])
-    kept = default_store()
-    size = sum(about.bytes for about in kept.models())
-    writable = os.access(next(folder for folder in (kept.folder, *kept.folder.parents) if folder.exists()), os.W_OK)
-    advice = "caplens store info" if writable else "it cannot be written; set $CAPLENS_CACHE, or use --store"
-    rows.append(["vectors kept between runs", "ok" if writable else "broken", f"{size / 1e9:.2f} GB in {kept.folder}", advice])
+    rows.append(["vectors kept between runs", *_store()])
     rows.append(["Java (METEOR; SPICE needs 8 or 11)", *_java()])
     rows.append(["SPICE's language models", *_spice_models()])
     table = Table(["what", "state", "found", "how to get it"], rows)
@@ -87,6 +79,21 @@ def _package(name: str) -> tuple[str, str]:
         return "ok", version(name)
     except PackageNotFoundError:
         return "missing", "–"
+
+
+def _extra(extra: str) -> tuple[str, str, str]:
+    packages = _EXTRAS[extra]
+    missing = [package for module, package in packages.items() if find_spec(module) is None]
+    installed = ", ".join(f"{package} {_package(package)[1]}" for package in packages.values() if package not in missing)
+    return "missing" if missing else "ok", installed or "–", f"pip install 'caplens[{extra}]'" if missing else ""
+
+
+def _store() -> tuple[str, str, str]:
+    store = default_store()
+    size = sum(about.bytes for about in store.models())
+    writable = os.access(next(folder for folder in (store.folder, *store.folder.parents) if folder.exists()), os.W_OK)
+    advice = "caplens store info" if writable else "it cannot be written; set $CAPLENS_CACHE, or use --store"
+    return "ok" if writable else "broken", f"{size / 1e9:.2f} GB in {store.folder}", advice
 
 
 def _gpu() -> tuple[str, str, str]:
@@ -104,10 +111,10 @@ def _java() -> tuple[str, str, str]:
     if java is None:
         return "missing", "–", "your system's package manager, e.g. apt-get install default-jre-headless"
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+        version_text = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
         return "broken", str(error), "reinstall Java"
-    return "ok", said.splitlines()[0] if said else java, ""
+    return "ok", version_text.splitlines()[0] if version_text else java, ""
 
 
 def _spice_models() -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -160,9 +160,7 @@ class ModelOptions:
             "offline": self.offline or None,
             "trust_remote_code": self.trust_remote_code or None,
         }
-        given: Any = {name: value for name, value in values.items() if value is not None}
-        keywords: ScoringKeywords = given
-        return keywords
+        return cast(ScoringKeywords, {name: value for name, value in values.items() if value is not None})
 
     @property
     def models(self) -> list[str] | None:

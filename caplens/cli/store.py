@@ -1,8 +1,9 @@
 """`caplens store`: the vectors that are kept between runs."""
 
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -48,6 +49,33 @@ def show(output: OutputOptions, store: Folder = None) -> None:
     write_tables([table], output.output, form, lambda: document)
 
 
+class PruneRule(NamedTuple):
+    """Which models' vectors are removed."""
+
+    model: str | None
+    """A name, or the start of a fingerprint."""
+    older_than: float | None
+    """Days since the last use."""
+    max_size: float | None
+    """GB that are kept, last used models first."""
+    everything: bool
+
+    def choose(self, models: Iterable[ModelVectorsInfo]) -> Iterator[ModelVectorsInfo]:
+        size = 0
+        for about in models:
+            size += about.bytes
+            if self._is_named(about) or self._is_old(about) or (self.max_size is not None and size > self.max_size * _GB):
+                size -= about.bytes
+                yield about
+
+    def _is_named(self, about: ModelVectorsInfo) -> bool:
+        named = self.model is not None and (about.model == self.model or about.fingerprint.startswith(self.model))
+        return self.everything or named
+
+    def _is_old(self, about: ModelVectorsInfo) -> bool:
+        return self.older_than is not None and time.time() - about.used > self.older_than * _DAY
+
+
 def prune(
     shown: FormatOptions,
     store: Folder = None,
@@ -65,17 +93,11 @@ def prune(
     if model is not None and len(model) < _SHORT:
         raise InputError(f"give a model's name, or at least {_SHORT} characters of its fingerprint; --all removes all.")
     kept = _store(store)
-    size, removed = 0, []
-    for about in kept.models():
-        size += about.bytes
-        unwanted = everything or (model is not None and (about.model == model or about.fingerprint.startswith(model)))
-        unwanted |= older_than is not None and time.time() - about.used > older_than * _DAY
-        unwanted |= max_size is not None and size > max_size * _GB
-        if unwanted:
-            size -= about.bytes
-            if not dry_run:
-                kept.remove(about)
-            removed.append(about)
+    rule = PruneRule(model, older_than, max_size, everything)
+    removed = list(rule.choose(kept.models()))
+    if not dry_run:
+        for about in removed:
+            kept.remove(about)
     rows: list[list[Cell]] = [[_name(about), about.vectors, about.bytes / 1e6] for about in removed]
     notes = ["nothing to remove" if not removed else "these would be removed" if dry_run else "these were removed"]
     done = {"removed": [about._asdict() | {"path": str(about.path)} for about in removed], "dry_run": dry_run}

@@ -27,14 +27,12 @@ def correlate_languages(results: Sequence[AgreementResult], quality: Quality | N
     common = set.intersection(*(set(result.ids) for result in results))
     if len(results) < 2 or len(common) < 2:
         raise InputError("scores can be compared across languages where two of them have the same items.")
-    row_of = [{identifier: row for row, identifier in enumerate(result.ids)} for result in results]
-    rows = [[row[identifier] for identifier in results[0].ids if identifier in common] for row in row_of]
+    order = [identifier for identifier in results[0].ids if identifier in common]
+    rows = [_rows_of(result, order) for result in results]
     parts = {"all": [np.ones(len(common), dtype=np.bool_)] * len(results)}
     with_quality: dict[str, int] = {}
     if quality is not None:
         parts |= _by_quality(results, rows, quality, with_quality)
-        if not any(with_quality.values()):
-            raise InputError("none of the qualities is about a caption of this run; language and caption must be the same.")
     metrics = [metric for metric in results[0].results if all(metric in result.results for result in results)]
     correlations: dict[str, dict[str, Floats]] = {}
     for metric in metrics:
@@ -42,6 +40,11 @@ def correlate_languages(results: Sequence[AgreementResult], quality: Quality | N
         correlations[metric] = {part: _correlation_matrix(columns, kept) for part, kept in parts.items()}
     langs = [result.lang for result in results]
     return LanguageCorrelation(results[0].benchmark, langs, len(common), correlations, results[0].protocol, with_quality)
+
+
+def _rows_of(result: AgreementResult, ids: Sequence[str]) -> list[int]:
+    row_of = {identifier: row for row, identifier in enumerate(result.ids)}
+    return [row_of[identifier] for identifier in ids]
 
 
 def _correlation_matrix(columns: Sequence[Floats], kept: Sequence[Flags]) -> Floats:
@@ -71,6 +74,8 @@ def _by_quality(
         below, above = np.nanpercentile(qualities, [_LOW, _HIGH])
         low.append(qualities < below)
         high.append(qualities > above)
+    if not any(counts.values()):
+        raise InputError("none of the qualities is about a caption of this run; language and caption must be the same.")
     return {"low": low, "high": high}
 
 

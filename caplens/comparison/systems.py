@@ -75,13 +75,25 @@ def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Met
     results = {name: _empty_result(samples) for name, samples in systems.items()}
     for needs, group in by_needs.items():
         group_errors = {place: errors[needs][row] for place, row in enumerate(kept) if row in errors[needs]}
-        rows = [place for place in range(len(kept)) if place not in group_errors]
-        for name, samples in systems.items():
-            if rows:
-                _add_metrics(results[name], run_metrics([samples[row] for row in rows], group), rows, group_errors)
+        _score_group(systems, group, group_errors, results)
     for result in results.values():
-        result.metrics = {metric.name: result.metrics[metric.name] for metric in metrics if metric.name in result.metrics}
+        result.metrics = {metric.name: result.metrics[metric.name] for metric in metrics}
     return results, size - len(kept)
+
+
+def _score_group(
+    systems: Mapping[str, Sequence[Sample]],
+    metrics: Sequence[Metric],
+    errors: dict[int, RowError],
+    results: dict[str, ScoreResult],
+) -> None:
+    """Score every system with metrics of the same needs, on the captions that have no error."""
+    for name, samples in systems.items():
+        rows = [row for row in range(len(samples)) if row not in errors]
+        if not rows:
+            names = ", ".join(metric.name for metric in metrics)
+            raise InputError(f"no caption can be scored with {names} for every system: {next(iter(errors.values())).reason}.")
+        _add_metrics(results[name], run_metrics([samples[row] for row in rows], metrics), rows, errors)
 
 
 def _common_errors(systems: Mapping[str, Sequence[Sample]], needs: frozenset[str]) -> dict[int, RowError]:

@@ -18,14 +18,7 @@ FIELDS = ("id", "image", "video", "caption", "references", "source", "lang", "sy
 
 def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) -> Sample:
     """Check `row` and make it a sample. Columns that `Sample` does not know go to `meta`."""
-    identifier = row.pop("id", None)
-    if identifier is None:
-        identifier = row.pop("image_id", None)
-    if identifier is None:
-        raise _missing("id", row, place)
-    if isinstance(identifier, bool) or not isinstance(identifier, str | int):
-        raise InputError(f"{place}: 'id' must be text or a whole number, not {_shown(identifier)}.")
-
+    identifier = _identifier(row, place)
     if "caption" not in row and caption_required:
         raise _missing("caption", row, place)
     caption = row.pop("caption", None)
@@ -44,7 +37,7 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
     if repeated:
         raise InputError(f"{place}: {min(repeated)!r} is both a column and a key of 'meta'. Remove one of them.")
     return Sample(
-        id=str(identifier),
+        id=identifier,
         caption="" if caption is None and caption_required else caption,
         references=references,
         image=image,
@@ -55,6 +48,17 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
         meta={**row, **meta} if row or meta else {},
         source=source,
     )
+
+
+def _identifier(row: Row, place: Place) -> str:
+    identifier = row.pop("id", None)
+    if identifier is None:
+        identifier = row.pop("image_id", None)
+    if identifier is None:
+        raise _missing("id", row, place)
+    if isinstance(identifier, bool) or not isinstance(identifier, str | int):
+        raise InputError(f"{place}: 'id' must be text or a whole number, not {_shown(identifier)}.")
+    return str(identifier)
 
 
 def row_from_sample(sample: Sample) -> Row:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import ClassVar, Literal, Self, TypeVar
+from typing import ClassVar, Self
 
 from caplens.data.media import MissingImage
 from caplens.data.sample import Sample
@@ -12,10 +12,7 @@ from caplens.metrics.options import ScoringOptions
 from caplens.results.scores import RowError, Scores
 from caplens.version import __version__
 
-Need = Literal["caption", "references", "image", "video", "source", "encoder"]
-"""What a sample must have to be scored, and `encoder` for a metric that computes with a model of images and texts."""
 _BATCH = 2048
-C = TypeVar("C", bound="Collector")
 
 
 class Collector(ABC):

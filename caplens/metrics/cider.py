@@ -1,6 +1,6 @@
 """CIDEr and CIDEr-D (Vedantam et al. 2015): how much a caption agrees with what people say about the image.
 
-A text is a vector of n-gram counts weighted by inverse document frequency, one vector an order; its score is ten times the
+A text is a vector of n-gram counts weighted by inverse document frequency, one vector per order; its score is ten times the
 mean cosine to the references' vectors, over references and orders 1 to 4. CIDEr-D, which papers report, also caps
 counts at the reference's and takes off for a different length. As in the COCO evaluation, a document is the union of
 an entry's references, and length is counted in bigrams.
@@ -39,7 +39,7 @@ def cider(
     corpus: TokenizedCorpus, frequency: DocumentFrequency | None = None, sigma: float | None = SIGMA, clip: bool = True
 ) -> Floats:
     """CIDEr of each entry; CIDEr-D with `sigma` and `clip`, the original with neither (equations 1 and 2 of the paper)."""
-    # The chunks of a small corpus remember their n-grams; those of a large one are made and counted anew for each pass.
+    # The chunks of a small corpus cache their n-grams; those of a large one are counted again for each pass.
     kept = list(corpus.chunks(_CHUNK_TOKENS)) if len(corpus.references.tokens) <= _KEPT_TOKENS else None
 
     def chunks(description: str) -> Iterator[TokenizedCorpus]:
@@ -102,11 +102,11 @@ def _cosines(chunk: TokenizedCorpus, grams: NgramCounts, idf: InverseFrequency, 
     candidates, references = np.flatnonzero(grams.is_candidate), np.flatnonzero(~grams.is_candidate)
     shared = np.zeros(len(chunk.references.lengths))
     if len(candidates) and len(references):
-        known, wanted = grams.pair[candidates], grams.pair[references]
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        both = known[place] == wanted
-        mine, theirs = weight[candidates[place[both]]], weight[references[both]]
-        product = (np.minimum(mine, theirs) if clip else mine) * theirs
+        candidate_pairs, reference_pairs = grams.pair[candidates], grams.pair[references]
+        place = np.minimum(np.searchsorted(candidate_pairs, reference_pairs), len(candidate_pairs) - 1)
+        both = candidate_pairs[place] == reference_pairs
+        candidate_weights, reference_weights = weight[candidates[place[both]]], weight[references[both]]
+        product = (np.minimum(candidate_weights, reference_weights) if clip else candidate_weights) * reference_weights
         shared += np.bincount(grams.text[references[both]] - size, product, len(shared))
     scale = norm[:size][chunk.entry_of_reference()] * norm[size:]
     cosines: Floats = np.divide(shared, scale, out=np.zeros_like(shared), where=scale != 0)

@@ -28,7 +28,7 @@ InverseFrequency = Callable[[Keys], Floats]
 
 
 class FrequencyTable:
-    """In how many documents each key stands, added up piece by piece.
+    """The number of documents that each key occurs in, added up piece by piece.
 
     Pieces wait until they are as large as the table, so that a table of any size is merged few times and the memory
     needed is in proportion to the distinct keys.
@@ -63,20 +63,20 @@ class FrequencyTable:
         log_documents = np.log(float(documents))
         # A key in one document or none weighs log N, so that most need not be looked up.
         common = self._counts > 1
-        known, log_counts = self._keys[common], np.log(self._counts[common].astype(np.float64))
+        common_keys, log_counts = self._keys[common], np.log(self._counts[common].astype(np.float64))
 
-        def idf(wanted: Keys) -> Floats:
-            if not len(known):
-                return np.full(len(wanted), log_documents)
-            place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-            weights: Floats = log_documents - np.where(known[place] == wanted, log_counts[place], 0.0)
+        def idf(keys: Keys) -> Floats:
+            if not len(common_keys):
+                return np.full(len(keys), log_documents)
+            place = np.minimum(np.searchsorted(common_keys, keys), len(common_keys) - 1)
+            weights: Floats = log_documents - np.where(common_keys[place] == keys, log_counts[place], 0.0)
             return weights
 
         return idf
 
 
 class DocumentFrequency:
-    """In how many of `documents` sets of references of one language each n-gram (its tokens joined by spaces) stands."""
+    """The number of sets of references of one language, of `documents`, that each n-gram (tokens joined by spaces) occurs in."""
 
     def __init__(self, documents: int, counts: dict[str, int], tokenizer: str, lang: str) -> None:
         self.documents, self.counts, self.tokenizer, self.lang = documents, counts, tokenizer, lang
@@ -109,18 +109,18 @@ class DocumentFrequency:
         if start.lstrip().startswith(b'{"caplens_document_frequency"'):
             return cls._read(path)
         references = read_references(path)
-        languages = {found for _, found, _ in references if found is not None}
+        languages = {tag for _, tag, _ in references if tag is not None}
         if len(languages) > 1 and lang is None:
             raise InputError(
                 f"{path}: the references are in several languages ({', '.join(sorted(languages))}). Choose one with"
                 f" {option('lang')}."
             )
         lang = base_language(lang) if lang else next(iter(languages), "en")
-        chosen = [texts for _, found, texts in references if found in (None, lang)]
+        chosen = [texts for _, tag, texts in references if tag in (None, lang)]
         if not chosen:
             raise InputError(f"{path}: there are no references in {lang!r}.")
-        made = get_tokenizer(tokenizer or default_tokenizer(lang), lang)
-        return cls.count(track(chosen, "document frequencies", len(chosen)), made)
+        split = get_tokenizer(tokenizer or default_tokenizer(lang), lang)
+        return cls.count(track(chosen, "document frequencies", len(chosen)), split)
 
     @classmethod
     def _read(cls, path: str | PathLike[str]) -> "DocumentFrequency":
@@ -139,7 +139,7 @@ class DocumentFrequency:
                 ) from None
 
     def check(self, lang: str, tokenizer: str) -> None:
-        """Complain if captions are in another language or were split otherwise."""
+        """Raise an error if captions are in another language or were tokenized otherwise."""
         if (lang, tokenizer) != (self.lang, self.tokenizer):
             raise InputError(
                 f"the document frequencies are of {self.lang!r} by the tokenizer {self.tokenizer!r}, but captions are in {lang!r}"
@@ -159,7 +159,7 @@ class DocumentFrequency:
             target.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def idf(self, n: int, vocabulary: Vocabulary) -> InverseFrequency:
-        """log N - log max(1, df) for the n-grams of a vocabulary; a gram with a word outside it is never asked for."""
+        """log N - log max(1, df) for the n-grams of a vocabulary; an n-gram with a word outside it is never looked up."""
         numbers: list[int] = []
         counts: list[int] = []
         for gram, count in self.counts.items():

@@ -41,9 +41,8 @@ class FunctionMetric(Metric):
         self.name = name or getattr(function, "__name__", "function").strip("<>")
         parameters = list(inspect.signature(function).parameters)
         self._by_caption = [name for name in parameters if name in _PARAMETERS] if parameters != ["samples"] else []
-        given = frozenset(needs)
-        read = frozenset(self._by_caption) & {"references", "image", "video", "source"}
-        self.needs = given | {"caption"} if given else read | {"caption"}  # type: ignore[misc]
+        parameters_needed = frozenset(self._by_caption) & {"references", "image", "video", "source"}
+        self.needs = (frozenset(needs) or parameters_needed) | {"caption"}  # type: ignore[misc]
 
     def collectors(self) -> tuple[SampleCollector]:
         return (SampleCollector(self.needs),)

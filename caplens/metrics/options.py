@@ -75,11 +75,11 @@ class ScoringOptions:
     @classmethod
     def of(cls, options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> Self:
         """`options`, or the defaults, with single fields changed."""
-        known = [field.name for field in fields(cls)]
-        unknown = next((name for name in keywords if name not in known), None)
+        names = [field.name for field in fields(cls)]
+        unknown = next((name for name in keywords if name not in names), None)
         if unknown is not None:
             raise InputError(
-                f"there is no option {unknown!r}; choose from: {', '.join(sorted(known))}. A model is given as"
+                f"there is no option {unknown!r}; choose from: {', '.join(sorted(names))}. A model is given as"
                 " model='hf:ORG/NAME'."
             )
         if options is not None and not isinstance(options, ScoringOptions):

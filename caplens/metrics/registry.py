@@ -84,9 +84,9 @@ def canonical_name(name: str) -> str:
     """The name as caplens writes it; an error if there is no such metric."""
     if ":" in name:
         return name
-    spelled = {_plain(known): known for known in METRICS} | {"rouge": "rouge-l"}
+    spelled = {_plain(metric): metric for metric in METRICS} | {"rouge": "rouge-l"}
     if _plain(name) not in spelled:
-        spelled = {_plain(known): known for known in find_plugins(PLUGINS)} | spelled
+        spelled = {_plain(metric): metric for metric in find_plugins(PLUGINS)} | spelled
     if _plain(name) not in spelled:
         near = get_close_matches(_plain(name), spelled, 1)
         meant = f" Did you mean {spelled[near[0]]!r}?" if near else ""

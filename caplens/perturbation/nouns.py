@@ -39,13 +39,7 @@ def find_nouns(words: Sequence[str], lang: str | None = None) -> list[int]:
     """The indices of the nouns, or of all content words where nouns cannot be found."""
     lang = base_language(lang or "en")
     bare = [strip_punctuation(word) for word in words]
-    # Without a complete list of function words, short words count as function words.
-    min_length = 2 if lang in _COMPLETE_LISTS else 4
-    content_words = [
-        index
-        for index, word in enumerate(bare)
-        if not _is_function_word(word, lang) and (len(word) >= min_length or any(map(is_spaceless, word)))
-    ]
+    content_words = _content_words(bare, lang)
     nouns: list[int] = []
     if lang == "de":
         nouns = [index for index in content_words if bare[index][0].isupper() and index > 0]
@@ -54,6 +48,17 @@ def find_nouns(words: Sequence[str], lang: str | None = None) -> list[int]:
     elif (is_noun := _noun_tagger(lang)) is not None:
         nouns = [index for index in range(len(bare)) if bare[index] and is_noun(bare[index])]
     return nouns if len({bare[index] for index in nouns}) > 1 else content_words
+
+
+def _content_words(bare: Sequence[str], lang: str) -> list[int]:
+    """The indices of words that carry meaning."""
+    # Without a complete list of function words, short words count as function words.
+    min_length = 2 if lang in _COMPLETE_LISTS else 4
+    return [
+        index
+        for index, word in enumerate(bare)
+        if not _is_function_word(word, lang) and (len(word) >= min_length or any(map(is_spaceless, word)))
+    ]
 
 
 def _after_articles(words: Sequence[str], bare: Sequence[str], lang: str) -> list[int]:

@@ -1,12 +1,10 @@
 """The results in a report, and the paths of the captions and images that were scored."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from caplens.errors import InputError
 from caplens.results.agreement import AgreementResult
 from caplens.results.base import Result
 from caplens.results.loading import read_result
@@ -67,21 +65,9 @@ def _with_not_run(suite: SuiteResult) -> list[AgreementResult]:
     return [replace(first, warnings=[*first.warnings, *not_run]), *others]
 
 
-@contextmanager
-def naming_file(path: Path | None) -> Iterator[None]:
-    """Prefix the message of an `InputError` from the block with `path`, unless it starts with it already."""
-    try:
-        yield
-    except InputError as error:
-        if path is None or str(error).startswith(str(path)):
-            raise
-        raise InputError(f"{path}: {error}") from None
-
-
 def read_documents(path: Path, name: str = "") -> list[Document]:
     """The documents in a result file: one, or several for a suite. `name` defaults to that of the file, or of a log's folder."""
-    with naming_file(path):
-        result, inputs = read_result(path)
+    result, inputs = read_result(path)
     if isinstance(result, TrainingLog):
         return [Document(name or path.parent.name or path.name, result, path=path)]
     return Document.of(name or path.stem, result, inputs, path.parent, path)

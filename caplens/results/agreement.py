@@ -131,13 +131,13 @@ class AgreementResult(Result):
     def measures_table(self) -> Table:
         """One row for each measure and metric, with published values beside."""
         rows = [
-            [name, metric, *estimate[:4], self.distance(metric, name), *estimate[4:]]
+            [name, metric, *self.results[metric][name][:4], self.distance(metric, name), *self.results[metric][name][4:]]
             for name in self.measures
-            for metric, estimates in self.results.items()
-            for estimate in [estimates[name]]
+            for metric in self.results
         ]
+        filled = {place for row in rows for place, cell in enumerate(row) if cell is not None}
         # Accuracies are about comparisons, of which each measure has its own number, and some of which may be ties.
-        preferences, published = any(row[8] is not None for row in rows), any(row[5] is not None for row in rows)
+        published, preferences = 5 in filled, 8 in filled
         notes = [
             f"{self.rows:,} {'captions' if preferences else 'data points'} about {self.images:,} images, times 100; intervals by"
             " bootstrap over images.",
@@ -146,11 +146,7 @@ class AgreementResult(Result):
             *self.signatures.values(),
         ]
         columns = ["measure", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within", "points", "ties"]
-        shown = [
-            *range(5),
-            *(place for place in (5, 6) if any(row[place] is not None for row in rows)),
-            *((7, 8) if preferences else ()),
-        ]
+        shown = [*range(5), *sorted(filled & {5, 6}), *((7, 8) if preferences else ())]
         lang = "" if self.lang == "en" else f", captions in {language_names()[self.lang]}"
         title = f"{self.benchmark}, protocol {self.protocol}{lang}"
         cells: list[list[Cell]] = [[row[place] for place in shown] for row in rows]
@@ -249,7 +245,7 @@ class AgreementResult(Result):
             "scores": {metric: json_values(values) for metric, values in self.scores.items()},
             **({} if self.human is None else {"human": [json_values(row) for row in self.human]}),
             **({} if self.raters is None else {"raters": _rater_content(self.raters)}),
-            **({"pairwise": {metric: json_object(one) for metric, one in self.pairwise.items()}} if self.pairwise else {}),
+            **({"pairwise": {metric: json_object(pair) for metric, pair in self.pairwise.items()}} if self.pairwise else {}),
             **({"system_level": _nan_to_null(self.system_level)} if self.system_level else {}),
         }
 
@@ -306,11 +302,9 @@ def _nan_to_null(table: dict[str, dict[str, float]]) -> dict[str, dict[str, floa
 def language_table(results: Sequence[AgreementResult]) -> Table:
     """One benchmark in several languages: one column each, with published values in brackets, and the mean over them."""
     first = results[0]
-    shared = [metric for metric in first.results if all(metric in result.results for result in results)]
-    measures = [name for name in first.measures if all(name in result.measures for result in results)]
-    estimates = {(name, metric): [result.results[metric][name] for result in results] for name in measures for metric in shared}
+    estimates = _shared_estimates(results)
     rows = [_language_row(name, metric, by_language) for (name, metric), by_language in estimates.items()]
-    published = any(one.published is not None for by_language in estimates.values() for one in by_language)
+    published = any(estimate.published is not None for by_language in estimates.values() for estimate in by_language)
     sources = list(dict.fromkeys(result.source for result in results if result.source))
     return Table(
         ["measure", "metric", *(result.lang for result in results), "overall"],
@@ -322,6 +316,13 @@ def language_table(results: Sequence[AgreementResult]) -> Table:
         ],
         digits=1,
     )
+
+
+def _shared_estimates(results: Sequence[AgreementResult]) -> dict[tuple[str, str], list[Estimate]]:
+    """(measure, metric) -> the estimate of each result, of those that all results have."""
+    metrics = [metric for metric in results[0].results if all(metric in result.results for result in results)]
+    measures = [name for name in results[0].measures if all(name in result.measures for result in results)]
+    return {(name, metric): [result.results[metric][name] for result in results] for name in measures for metric in metrics}
 
 
 def _language_row(measure: str, metric: str, estimates: Sequence[Estimate]) -> list[Cell]:

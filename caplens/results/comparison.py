@@ -214,7 +214,10 @@ class LanguageComparison(Result):
     @classmethod
     def from_dict(cls, content: Content) -> Self:
         comparisons: Mapping[str, Content] = content["languages"]
-        return cls({lang: Comparison.from_dict(one) for lang, one in comparisons.items()}, str(content.get("benchmark", "")))
+        return cls(
+            {lang: Comparison.from_dict(comparison) for lang, comparison in comparisons.items()},
+            str(content.get("benchmark", "")),
+        )
 
 
 def _system_rows(comparison: Comparison, metrics: list[str], tested: bool) -> Iterator[list[Cell]]:

@@ -102,6 +102,10 @@ def as_input_error(path: Path | None) -> Iterator[None]:
     """
     try:
         yield
+    except InputError as error:
+        if path is None or str(error).startswith(str(path)):
+            raise
+        raise InputError(f"{path}: {error}") from None
     except _WRONG as error:
         if path is None:
             raise

@@ -186,9 +186,8 @@ class ScoreResult(Result):
         for name, scores in self.metrics.items():
             low, high = self.intervals.get(name, (None, None))
             rows.append([name, scores.corpus, low, high, scores.scored])
-        scored = len(self.ids) - sum(len(errors) == len(self.metrics) for errors in self.row_errors.values())
         notes = [
-            f"{scored:,} of {len(self.ids):,} captions scored"
+            f"{len(self.ids) - self.failed:,} of {len(self.ids):,} captions scored"
             + ("; intervals by bootstrap over images." if self.intervals else "."),
             "To reproduce:",
             *(scores.signature for scores in self.metrics.values()),
@@ -211,12 +210,12 @@ class ScoreResult(Result):
     def to_rows(self) -> Iterator[ResultRow]:
         """One row per caption, with its scores and its error."""
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
-        named, doubts = self._named(), self.coverage_warnings
-        errors = {row: _one_reason(some) for row, some in self.row_errors.items()}
+        named, coverage = self._named(), self.coverage_warnings
+        errors = {row: _one_reason(row_errors) for row, row_errors in self.row_errors.items()}
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in {**self.columns, **named}.items()}
             scores = {name: null_if_nan(column[row]) for name, column in values.items()}
-            doubt = {"doubt": doubts.get(row)} if doubts else {}
+            doubt = {"doubt": coverage.get(row)} if coverage else {}
             yield {"id": identifier, **about, **scores, **doubt, "error": errors.get(row)}
 
     def _named(self) -> dict[str, list[str | None]]:
@@ -225,7 +224,7 @@ class ScoreResult(Result):
         return {name: column for name, column in named.items() if any(value is not None for value in column)}
 
     def content(self) -> dict[str, Any]:
-        truncated, doubts = self.truncated, self.coverage_warnings
+        truncated, coverage = self.truncated, self.coverage_warnings
         return {
             "ids": self.ids,
             **self._named(),
@@ -235,10 +234,10 @@ class ScoreResult(Result):
                 "samples": len(self.ids),
                 "failed": self.failed,
                 "truncated": sum(truncated.values()),
-                "doubtful": len(doubts),
+                "doubtful": len(coverage),
             },
             **({"truncated": truncated} if truncated else {}),
-            **({"doubts": self._by_label(doubts)} if doubts else {}),
+            **({"doubts": self._by_label(coverage)} if coverage else {}),
             "errors": self.errors,
             "warnings": self.warnings,
         }

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import need
 from PIL import Image
 
 import caplens as package
@@ -20,7 +21,7 @@ EXAMPLES = Path(str(files("caplens").joinpath("examples")))
 @pytest.mark.parametrize("n", [1, 2])
 def test_updates_add_up_as_in_torchmetrics(n):
     """The same calls on both; BLEU of torchmetrics takes words by spaces, as these captions are written."""
-    text = pytest.importorskip("torchmetrics.text", reason="torchmetrics is not installed")
+    text = need("torchmetrics.text")
     theirs, ours = text.BLEUScore(n_gram=n), CaptionScore(f"bleu{n}", tokenizer="space")
     for metric in (theirs, ours):
         metric.update(CAPTIONS[:1], REFERENCES[:1])
@@ -44,7 +45,7 @@ def test_several_metrics_give_a_dictionary_and_images_are_looked_at():
 
 
 def test_images_may_be_arrays_and_tensors():
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch = need("torch")
     with Image.open(EXAMPLES / "cat.jpg") as cat:
         pixels = np.asarray(cat.convert("RGB"))
     first = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
@@ -65,8 +66,8 @@ def test_images_may_be_arrays_and_tensors():
 
 def test_modules_compute_as_those_of_evaluate(tmp_path):
     """A module of evaluate and ours get the same calls: both score what was added, and forget it."""
-    evaluate = pytest.importorskip("evaluate", reason="evaluate is not installed")
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    evaluate = need("evaluate")
+    datasets = need("datasets")
 
     class Theirs(evaluate.Metric):
         def _info(self):

@@ -4,13 +4,14 @@ import gzip
 
 import numpy as np
 import pytest
+from extras import need
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caplens.adapters import coco
 from caplens.errors import InputError
 
-pytest.importorskip("pycocoevalcap", reason="pycocoevalcap is not installed")
+need("pycocoevalcap")
 
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
@@ -44,7 +45,7 @@ def test_scores_are_those_of_pycocoevalcap(corpus):
 
 def test_the_whole_evaluation_is_that_of_coco(coco_example, tmp_path, capsys):
     """On COCO's own example, against what its README prints."""
-    pycocotools = pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed")
+    pycocotools = need("pycocotools.coco")
     for name in ("captions_val2014", "captions_val2014_fakecap_results"):
         (tmp_path / f"{name}.json").write_bytes(gzip.decompress((coco_example / f"en_{name}.json.gz").read_bytes()))
     data = pycocotools.COCO(str(tmp_path / "captions_val2014.json"))

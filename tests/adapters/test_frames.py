@@ -1,6 +1,7 @@
 """Tables of pandas and polars in, and out again."""
 
 import pytest
+from extras import need
 
 import caplens as package
 from caplens.errors import InputError
@@ -15,7 +16,7 @@ ROWS = {
 
 @pytest.fixture(params=["pandas", "polars"])
 def library(request):
-    return pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    return need(request.param)
 
 
 def test_a_table_is_scored_as_its_rows_are(library):
@@ -39,7 +40,7 @@ def test_image_ids_are_ids_and_a_missing_column_is_told(library):
 
 
 def test_pandas_own_gaps_are_gaps():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pandas = need("pandas")
     table = pandas.DataFrame({"caption": ["a dog", None], "references": ["a dog", "a cat"]}).convert_dtypes()
     assert package.score(table, ["bleu1"], resamples=0).errors == {"1": "the caption is empty"}
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import tiny_models
+from extras import need
 from tiny_models import PICTURES, TEXTS
 
 from caplens.backbones import load_backbone
 from caplens.errors import InputError
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-open_clip = pytest.importorskip("open_clip", reason="open_clip is not installed", exc_type=ImportError)
+torch = need("torch")
+open_clip = need("open_clip")
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,14 @@ import shutil
 import numpy as np
 import pytest
 import tiny_models
+from extras import need
 from tiny_models import LONG, PICTURES, TEXTS
 
 from caplens.backbones import load_backbone
 from caplens.errors import InputError
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = need("transformers")
+torch = need("torch")
 
 PADDED = ["siglip", "siglip2", "naflex"]
 LIMITS = {"clip": 77, "altclip": 77, "metaclip2": 77, "chinese_clip": 52, "siglip": 64, "siglip2": 64, "naflex": 64}

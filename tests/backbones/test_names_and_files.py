@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 import tiny_models
+from extras import need
 
 from caplens.backbones import FAMILIES, PRESETS, load_backbone
 from caplens.backbones.hub import HF, OPEN_CLIP, ST, find_model, fingerprint, model_files
@@ -12,7 +13,7 @@ from caplens.backbones.mini import DEFAULT
 from caplens.backbones.names import ModelName
 from caplens.errors import CaplensError, InputError
 
-pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+need("huggingface_hub")
 
 
 def test_a_name_has_a_family_a_model_and_options():
@@ -45,7 +46,7 @@ def test_every_preset_has_a_name_that_is_understood():
 
 
 def test_a_model_is_found_in_the_hubs_cache(tmp_path, monkeypatch):
-    pytest.importorskip("transformers", reason="transformers is not installed")
+    need("transformers")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     folder = tiny_models.in_hub_cache(tmp_path, "openai/clip-vit-base-patch32", tiny_models.clip)
     assert find_model("openai/clip-vit-base-patch32", HF, offline=True) == folder
@@ -56,7 +57,7 @@ def test_a_model_is_found_in_the_hubs_cache(tmp_path, monkeypatch):
 
 def test_a_model_may_lie_in_a_folder_called_runs(tmp_path):
     """Inside a model, a folder of that name is of training and no part of it; around one, it is where we put ours."""
-    pytest.importorskip("transformers", reason="transformers is not installed")
+    need("transformers")
     folder = tiny_models.clip(tmp_path / "runs" / "tuned" / "model")
     (folder / "runs").mkdir()
     (folder / "runs" / "model.safetensors").write_bytes(b"")

@@ -6,13 +6,14 @@ import shutil
 import numpy as np
 import pytest
 import tiny_models
+from extras import need
 from tiny_models import LONG, PICTURES, TEXTS
 
 from caplens.backbones import load_backbone
 from caplens.errors import CaplensError, InputError
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-open_clip = pytest.importorskip("open_clip", reason="open_clip is not installed", exc_type=ImportError)
+torch = need("torch")
+open_clip = need("open_clip")
 
 KINDS = ["open_clip_native", "open_clip_siglip", "open_clip_xlm_roberta", "open_clip_nllb"]
 
@@ -49,7 +50,7 @@ def test_a_long_text_is_counted(folder):
 def test_tokens_have_vectors_of_their_own(folder):
     backbone = load_backbone(f"openclip:{folder}", device="cpu")
     if folder.name == "open_clip_siglip":
-        pytest.skip("this tower has none")
+        pytest.skip("needs a text tower with token vectors, and this one has none")
     found = backbone.encode_tokens(TEXTS)
     assert [len(vectors) for vectors in found] == [len(tokens.ids) for tokens in backbone.tokenize(TEXTS)]
     if folder.name == "open_clip_native":

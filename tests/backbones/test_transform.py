@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import tiny_models
+from extras import need
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ OPEN_CLIP = {**tiny_models.OPEN_CLIP_IMAGES, "size": 48, "fill_color": 0}
 
 
 def test_clip_images_equal_those_of_transformers():
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    transformers = need("transformers")
     library = getattr(transformers, "CLIPImageProcessorPil", transformers.CLIPImageProcessor)(**_settings())
     transform = ImageTransform.from_transformers(tiny_models.CLIP_IMAGES, "here")
     for width, height in product(range(30, 110, 7), range(30, 110, 9)):
@@ -31,7 +32,7 @@ def _settings():
 @given(st.integers(20, 120), st.integers(20, 120))
 @settings(max_examples=15, deadline=None)
 def test_open_clip_images_equal_those_of_open_clip(mode, width, height):
-    library = pytest.importorskip("open_clip.transform", reason="open_clip is not installed", exc_type=ImportError)
+    library = need("open_clip.transform")
     config = {**OPEN_CLIP, "resize_mode": mode}
     picture = tiny_models.picture(1, width, height)
     plain = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}

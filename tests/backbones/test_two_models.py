@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import tiny_models
+from extras import need
 from tiny_models import LONG, PICTURES, TEXTS
 
 from caplens.backbones import load_backbone
 from caplens.errors import InputError
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+torch = need("torch")
+transformers = need("transformers")
 
 
 def normalized(features):
@@ -67,7 +68,7 @@ def test_towers_that_do_not_fit_are_an_error(tmp_path, clip_folder):
 
 
 def test_sentence_transformers_equal_the_librarys_own(st_folders):
-    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    library = need("sentence_transformers")
     text, images = st_folders
     backbone = load_backbone(f"st:{text},image=st:{images}", device="cpu")
     model = library.SentenceTransformer(str(text), device="cpu")

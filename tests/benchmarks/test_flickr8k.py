@@ -162,7 +162,9 @@ def test_contrasts_between_metrics_are_on_the_same_resamples(flickr8k):
 def photos(flickr8k, tmp_path_factory):
     """The test photos in a folder."""
     if not (flickr8k / "images.zip").is_file():
-        pytest.skip("the photos of Flickr8k are not at hand as images.zip")
+        from conftest import missing_data
+
+        missing_data("flickr8k/images.zip")
     folder = tmp_path_factory.mktemp("photos")
     wanted = {Path(name).stem for name in (flickr8k / "test.txt").read_text(encoding="utf-8").split()}
     with zipfile.ZipFile(flickr8k / "images.zip") as archive:

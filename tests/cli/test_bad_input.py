@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from extras import need
 
 GOOD = {"id": "1", "caption": "a dog runs", "references": ["a dog is running", "the dog runs"]}
 OTHER = {"id": "2", "caption": "a cat sleeps", "references": ["a cat is sleeping", "one cat sleeps"]}
@@ -45,7 +46,7 @@ def _lines(*rows):
 )
 def test_a_file_that_cannot_be_read(caplens, write, tmp_path, content, words):
     if isinstance(content, bytes) and content.startswith(b"PAR1"):
-        pytest.importorskip("pyarrow")
+        need("pyarrow")
     output = tmp_path / "scores.json"
     said = caplens("score", write("captions.jsonl", content), "-o", output)
     assert said.status == 2

@@ -8,7 +8,6 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-import click
 import pytest
 import typer.main
 
@@ -19,7 +18,7 @@ EXAMPLES = Path(str(files("caplens").joinpath("examples")))
 
 def _commands(group, name=()):
     for part, command in group.commands.items():
-        if isinstance(command, click.Group) or hasattr(command, "commands"):
+        if hasattr(command, "commands"):
             yield from _commands(command, (*name, part))
         else:
             yield (*name, part), command
@@ -80,13 +79,8 @@ def test_json_and_another_format_contradict_each_other(caplens):
 def test_no_color_means_none_even_where_colours_are_forced(arguments):
     coloured = re.compile(rb"\x1b\[[\d;]*[34][0-7]m")
     for wanted in ("", "1"):
-        environment = {
-            **os.environ,
-            "NO_COLOR": wanted,
-            "FORCE_COLOR": "1",
-            "TERM": "xterm-256color",
-            "PYTHONIOENCODING": "utf-8",
-        }
+        environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
+        environment |= {"NO_COLOR": wanted} if wanted else {}
         made = subprocess.run([sys.executable, "-m", "caplens", *arguments], capture_output=True, env=environment, check=True)
         assert not (wanted and coloured.search(made.stdout + made.stderr))
         if not wanted and "--help" in arguments:

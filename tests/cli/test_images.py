@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 import tiny_models
+from extras import need
 from tiny_models import picture
 
-pytest.importorskip("transformers", reason="transformers is not installed")
+need("transformers")
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_bad_choices_are_one_sentence(caplens, job, clip_folder, monkeypatch, tm
     import torch
 
     if torch.cuda.is_available() and "cuda" in arguments:
-        pytest.skip("there is a GPU")
+        pytest.skip("needs a machine without a GPU")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     said = caplens("score", job[0], *(argument.replace("{clip}", str(clip_folder)) for argument in arguments))
     assert said.status == 2

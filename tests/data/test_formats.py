@@ -7,6 +7,7 @@ import lzma
 from dataclasses import replace
 
 import pytest
+from extras import need
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def _texts(sample):
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_back(tmp_path, suffix, samples):
     if suffix == "parquet":
-        pytest.importorskip("pyarrow")
+        need("pyarrow")
     if suffix == "tsv" and any("\t" in text and "\n" in text for sample in samples for text in _texts(sample)):
         return
     path = tmp_path / f"samples.{suffix}"
@@ -132,7 +133,7 @@ def test_a_missing_caption_is_not_replaced_by_a_reference(write, tmp_path):
     path = write("a.jsonl", rows)
     for suffix in ("jsonl", "csv", "tsv", "parquet"):
         if suffix == "parquet":
-            pytest.importorskip("pyarrow")
+            need("pyarrow")
         target = tmp_path / f"b.{suffix}"
         write_samples(SampleFile(path, caption_required=False), target)
         assert [sample.caption for sample in SampleFile(target)] == ["a dog", ""]

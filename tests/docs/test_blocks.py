@@ -13,9 +13,12 @@ from typing import NamedTuple
 
 import pytest
 import stage
+from extras import need
+
+from caplens.plugins import find_plugins
 
 for needed in ("torch", "onnx", "transformers", "open_clip", "diffusers", "pandas", "polars"):
-    pytest.importorskip(needed, reason=f"{needed} is not installed")
+    need(needed)
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -58,12 +61,15 @@ def staged(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    return folder
+    monkeypatch.syspath_prepend(folder / "site-packages")
+    find_plugins.cache_clear()
+    yield folder
+    find_plugins.cache_clear()
 
 
 def test_every_block_says_what_it_is():
     kinds = {block.kind for path in PAGES for block in _blocks(path)}
-    assert kinds <= {"sh", "python", "json"}
+    assert kinds <= {"sh", "python", "json", "toml"}
     for path in PAGES:
         assert path.read_text(encoding="utf-8").count("```") == 2 * len(_blocks(path)), path.name
 
@@ -75,6 +81,8 @@ def test_blocks_run(path, staged, caplens):
         if block.kind == "json":
             for line in [block.text] if block.text.startswith("{\n") else block.text.splitlines():
                 json.loads(line)
+        elif block.kind == "toml":
+            tomllib.loads(block.text)
         elif block.kind == "python":
             exec(compile(block.text, where, "exec"), {"__name__": "__main__"})
         else:

@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from extras import need
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_site_is_built_without_a_warning(tmp_path):
-    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    need("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     made = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from extras import need
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,9 +15,9 @@ from caplens.metrics.bleu import bleu, bleu_statistics
 from caplens.metrics.cider import cider
 from caplens.metrics.rouge import RougeL
 
-Bleu = pytest.importorskip("pycocoevalcap.bleu.bleu").Bleu
-Rouge = pytest.importorskip("pycocoevalcap.rouge.rouge").Rouge
-Cider = pytest.importorskip("pycocoevalcap.cider.cider").Cider
+Bleu = need("pycocoevalcap.bleu.bleu").Bleu
+Rouge = need("pycocoevalcap.rouge.rouge").Rouge
+Cider = need("pycocoevalcap.cider.cider").Cider
 
 SENTENCE = st.lists(st.sampled_from("a man dog red runs . on the".split()), max_size=9).map(" ".join)
 ENTRIES = st.lists(st.tuples(SENTENCE, st.lists(SENTENCE, min_size=1, max_size=4)), min_size=2, max_size=8)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from extras import need
 from fake_backbone import FakeBackbone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,9 +69,9 @@ def test_scores_of_a_real_model_equal_the_equations(clip_folder):
 
 def test_torchmetrics_gives_the_same_cosine(clip_folder):
     """Its CLIPScore is 100 times the cosine. Given a callable, since its own loading breaks on transformers 5."""
-    torch = pytest.importorskip("torch")
-    multimodal = pytest.importorskip("torchmetrics.multimodal.clip_score", reason="torchmetrics is not installed")
-    transformers = pytest.importorskip("transformers")
+    torch = need("torch")
+    multimodal = need("torchmetrics.multimodal.clip_score")
+    transformers = need("transformers")
 
     class Plain(torch.nn.Module):
         """What torchmetrics expects of a model: tensors, not objects."""

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from extras import need
 from fake_backbone import FakeBackbone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +37,7 @@ def test_the_coco_example_gets_its_published_scores(coco_example, golden):
 
 
 def test_meteor_gets_its_published_score(coco_example, golden, needs_java):
-    pytest.importorskip("pycocoevalcap")
+    need("pycocoevalcap")
     results = package.score(_coco_samples(coco_example), ["meteor"], resamples=0)
     assert round(results["meteor"].corpus, 3) == golden("coco_fakecap")["scores"]["meteor"]
 
@@ -49,13 +50,13 @@ def test_meteor_without_java_says_how_to_get_it(monkeypatch):
 
 
 def test_meteor_is_for_english_only(needs_java):
-    pytest.importorskip("pycocoevalcap")
+    need("pycocoevalcap")
     with pytest.raises(InputError, match=r"English captions only.*de"):
         package.score([Sample("1", "ein Hund", ("ein Hund",), lang="de")], ["meteor"])
 
 
 def test_meteor_equals_pycocoevalcap_on_odd_captions(needs_java):
-    peer = pytest.importorskip("pycocoevalcap.meteor.meteor").Meteor()
+    peer = need("pycocoevalcap.meteor.meteor").Meteor()
     texts = ["a dog ||| runs", "a man 's dog", "-lrb- x -rrb-", "naïve café", "a"]
     samples = [Sample(str(i), text, ("a dog runs", f"the {text}")) for i, text in enumerate(texts)]
     tokens = get_tokenizer("ptb")
@@ -69,13 +70,13 @@ def test_meteor_equals_pycocoevalcap_on_odd_captions(needs_java):
 
 
 def test_meteor_of_text_that_cannot_be_sent_is_an_error_and_no_hang(needs_java):
-    pytest.importorskip("pycocoevalcap")
+    need("pycocoevalcap")
     with pytest.raises(package.CaplensError, match="METEOR's Java program stopped"):
         get_metric("meteor", tokenizer="13a")([Sample("1", "a \ud83d dog", ("a dog",))])
 
 
 def test_a_java_program_that_dies_is_one_sentence(needs_java, monkeypatch):
-    pytest.importorskip("pycocoevalcap")
+    need("pycocoevalcap")
     metric = get_metric("meteor")
     monkeypatch.setattr(metric, "folder", metric.folder / "nowhere")
     with pytest.raises(package.CaplensError, match=r"METEOR's Java program stopped \(.*jar"):
@@ -83,7 +84,7 @@ def test_a_java_program_that_dies_is_one_sentence(needs_java, monkeypatch):
 
 
 def test_spice_without_its_models_says_what_to_copy_where(needs_java, monkeypatch):
-    module = pytest.importorskip("pycocoevalcap.spice.get_stanford_models")
+    module = need("pycocoevalcap.spice.get_stanford_models")
 
     def offline():
         raise OSError("no connection")
@@ -218,7 +219,7 @@ def test_a_signature_names_language_and_library_where_they_matter():
 
     assert "|tok:unicode[fr]|" in of("fr")
     assert "|tok:ptb|" in of("en")
-    pytest.importorskip("jieba")
+    need("jieba")
     assert "|tok:jieba@0" in of("zh", "jieba")
 
 
@@ -327,7 +328,7 @@ def test_a_metric_is_a_function_of_samples():
 
 
 def test_every_metric_that_is_listed_can_be_made(needs_java):
-    pytest.importorskip("pycocoevalcap")
+    need("pycocoevalcap")
     for name in METRICS:
         if name != "spice":
             assert get_metric(name, model=Engine(FakeBackbone())).name == name

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from extras import need
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,6 +111,10 @@ def test_nouns_are_found_where_the_language_shows_them():
     assert nouns("Un homme marche vers un policier debout sur la rue", "fr") == ["homme", "policier", "rue"]
     # Nothing shows nouns in Turkish, so that all words that carry meaning count.
     assert nouns("Bir adam kırmızı arabanın yanında duruyor", "tr") == ["adam", "kırmızı", "arabanın", "duruyor"]
+
+
+def test_chinese_nouns_are_found_by_the_segmenter():
+    need("jieba")
     words = [word.text for word in split(CAPTIONS["zh"], "zh")]
     assert [words[place].strip("。") for place in find_nouns(words, "zh")] == ["黄色", "狗", "草地", "红色", "球"]
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from extras import need
 
 import caplens as package
 from caplens.metrics import Metric
@@ -18,7 +19,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
     """The example package, installed by pip into a folder of its own."""
-    pytest.importorskip("hatchling", reason="building the example package needs hatchling")
+    need("hatchling")
     target = tmp_path_factory.mktemp("plugin")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(target)]
     subprocess.run([*command, str(EXAMPLE)], check=True, capture_output=True)

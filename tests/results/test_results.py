@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import need
 
 import caplens as package
 from caplens.benchmarks.leakage import LeakageResult
@@ -79,20 +80,20 @@ def test_a_result_prints_its_tables_and_has_rows(results, kind, tmp_path):
     assert rows
     result.save(tmp_path / "rows.csv")
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
-        assert list(csv.reader(file))[0] == list(rows[0])
+        assert next(csv.reader(file)) == list(rows[0])
     result.save(tmp_path / "rows.jsonl")
     assert len((tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == len(rows)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_result_becomes_data_frames_and_parquet(results, kind, tmp_path):
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pandas, polars = need("pandas"), need("polars")
     result = results[kind]
     rows = list(result.to_rows())
     assert isinstance(result.to_pandas(), pandas.DataFrame)
     assert len(result.to_pandas()) == len(rows)
     assert result.to_polars().columns == list(rows[0])
-    pytest.importorskip("pyarrow")
+    need("pyarrow")
     result.save(tmp_path / "rows.parquet")
     assert polars.read_parquet(tmp_path / "rows.parquet").columns == list(rows[0])
 

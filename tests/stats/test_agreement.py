@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from extras import need
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ def test_alpha_on_krippendorffs_own_example():
 
 @given(st.lists(st.lists(st.sampled_from([NAN, 1, 2, 3, 5]), min_size=3, max_size=3), min_size=3, max_size=10))
 def test_alpha_equals_the_krippendorff_package(columns):
-    peer = pytest.importorskip("krippendorff")
+    peer = need("krippendorff")
     table = np.array(columns).T
     rated = ~np.isnan(table)
     pairable = rated.sum(axis=0) >= 2

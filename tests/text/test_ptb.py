@@ -3,6 +3,7 @@ import json
 import random
 
 import pytest
+from extras import need
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ WORDS = (
 
 
 def test_random_captions_are_tokenised_as_by_the_java_program(needs_java):
-    peer = pytest.importorskip("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
+    peer = need("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
     generator = random.Random(0)
     texts = [" ".join(generator.choices(WORDS, k=generator.randint(1, 9))) for _ in range(3000)]
     # The Java program looks across captions; a neutral one between them keeps each to itself.
@@ -54,7 +55,7 @@ def test_random_captions_are_tokenised_as_by_the_java_program(needs_java):
 
 
 def test_real_captions_are_tokenised_as_by_the_java_program(flickr8k, needs_java):
-    peer = pytest.importorskip("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
+    peer = need("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
     from caplens.benchmarks.datasets.flickr8k import read_captions
 
     texts = sorted({text for captions in read_captions(flickr8k).values() for text in captions.values()})

@@ -1,6 +1,7 @@
 """Tokenizers behind extras, against the libraries they stand on."""
 
 import pytest
+from extras import need
 
 from caplens.errors import InputError, MissingExtraError
 from caplens.text import TOKENIZERS, get_tokenizer
@@ -19,13 +20,13 @@ def test_words_are_found_where_nothing_parts_them(name):
     try:
         tokenizer = get_tokenizer(name, lang)
     except MissingExtraError as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"needs the extra 'cjk' ({missing})")
     assert tokenizer(text) == words
 
 
 @pytest.mark.parametrize(("ours", "theirs", "lang"), [("ja-mecab", "ja-mecab", "ja"), ("ko-mecab", "ko-mecab", "ko")])
 def test_words_are_those_of_sacrebleu(ours, theirs, lang):
-    bleu = pytest.importorskip("sacrebleu.metrics.bleu")
+    bleu = need("sacrebleu.metrics.bleu")
     peer = bleu.BLEU(tokenize=theirs).tokenizer
     text = SENTENCES[ours][1]
     assert get_tokenizer(ours, lang)(text) == [word for word in peer(text).split() if word not in "。."]
@@ -33,7 +34,7 @@ def test_words_are_those_of_sacrebleu(ours, theirs, lang):
 
 @pytest.mark.parametrize("name", ["13a", "intl"])
 def test_mteval_tokens_are_those_of_sacrebleu(name):
-    bleu = pytest.importorskip("sacrebleu.metrics.bleu")
+    bleu = need("sacrebleu.metrics.bleu")
     peer = bleu.BLEU(tokenize=name, lowercase=True).tokenizer
     for text in ("A dog, running (fast) at 3.5 m/s.", "Don't “quote” it – ever!", "l'eau d'un garçon"):
         assert get_tokenizer(name)(text) == peer(text.lower()).split()

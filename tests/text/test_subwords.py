@@ -1,6 +1,7 @@
 """Sub-words, against sentencepiece with the same vocabulary."""
 
 import pytest
+from extras import need
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def test_a_damaged_vocabulary_is_told(tmp_path, content, sentence):
 
 
 def test_pieces_equal_those_of_sentencepiece():
-    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+    sentencepiece = need("sentencepiece")
     from sentencepiece import sentencepiece_model_pb2
 
     from caplens.training.mini.vocabulary import learn_vocabulary

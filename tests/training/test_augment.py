@@ -10,11 +10,10 @@ pytest.importorskip("torch", reason="torch is not installed")
 import tiny_models
 from PIL import Image
 
-from caplens.captioners.registry import load_captioner
-from caplens.cli.augment import augment
+from caplens.captioners import load_captioner
 from caplens.data import Sample
 from caplens.errors import CaplensError, InputError
-from caplens.training.augment import load_painter
+from caplens.training.augment import augment_captions, load_painter
 
 
 class StoppedError(Exception):
@@ -51,11 +50,11 @@ def samples(tmp_path):
 def test_a_stopped_run_goes_on(samples, tmp_path):
     whole, stopped, again = Maker(), Maker(most=4), Maker()
     arguments = {"seed": 3, "batch": 2}
-    one = augment(samples, tmp_path, tmp_path / "one", whole.paint, whole.describe, **arguments)
+    one = augment_captions(samples, tmp_path, tmp_path / "one", whole.paint, whole.describe, **arguments)
     with pytest.raises(StoppedError):
-        augment(samples, tmp_path, tmp_path / "two", stopped.paint, stopped.describe, **arguments)
+        augment_captions(samples, tmp_path, tmp_path / "two", stopped.paint, stopped.describe, **arguments)
     assert not (tmp_path / "two" / "captions.jsonl").exists()
-    two = augment(samples, tmp_path, tmp_path / "two", again.paint, again.describe, **arguments)
+    two = augment_captions(samples, tmp_path, tmp_path / "two", again.paint, again.describe, **arguments)
     assert len(stopped.painted) == 4
     assert again.painted == whole.painted[4:]
     assert one.read_text() == two.read_text()
@@ -70,23 +69,23 @@ def test_a_stopped_run_goes_on(samples, tmp_path):
 
 def test_a_line_that_was_being_written_is_made_again(samples, tmp_path):
     maker = Maker()
-    place = augment(samples, tmp_path, tmp_path / "out", maker.paint, maker.describe)
+    place = augment_captions(samples, tmp_path, tmp_path / "out", maker.paint, maker.describe)
     before, described = place.read_text(), tmp_path / "out" / "described.jsonl"
     described.write_text(described.read_text()[:-9])
-    assert augment(samples, tmp_path, tmp_path / "out", maker.paint, maker.describe).read_text() == before
+    assert augment_captions(samples, tmp_path, tmp_path / "out", maker.paint, maker.describe).read_text() == before
 
 
 def test_bad_input_is_told(samples, tmp_path):
     maker = Maker()
     with pytest.raises(InputError, match="no caption has an image"):
-        augment([Sample("0", " ")], tmp_path, tmp_path / "out", maker.paint, maker.describe)
+        augment_captions([Sample("0", " ")], tmp_path, tmp_path / "out", maker.paint, maker.describe)
     with pytest.raises(InputError, match="none"):
-        augment([Sample("none", "a dog")], tmp_path, tmp_path / "none", maker.paint, maker.describe)
-    with pytest.raises(InputError, match="the captioner says nothing"):
-        augment(samples, tmp_path, tmp_path / "out", maker.paint, lambda photos: [""] * len(photos))
+        augment_captions([Sample("none", "a dog")], tmp_path, tmp_path / "none", maker.paint, maker.describe)
+    with pytest.raises(InputError, match="the captioner returns no text"):
+        augment_captions(samples, tmp_path, tmp_path / "out", maker.paint, lambda photos: [""] * len(photos))
     gone = [Sample("1", "a dog", image="gone.png")]
     with pytest.raises(InputError, match="there is no file"):
-        augment(gone, tmp_path, tmp_path / "gone", maker.paint, maker.describe)
+        augment_captions(gone, tmp_path, tmp_path / "gone", maker.paint, maker.describe)
 
 
 def test_a_painter_of_diffusers(tmp_path):
@@ -104,7 +103,7 @@ def test_a_painter_of_diffusers(tmp_path):
 def test_a_captioner_of_transformers(tmp_path):
     pytest.importorskip("transformers", reason="transformers is not installed")
     folder = tiny_models.captioner(tmp_path / "captioner")
-    describe = load_captioner(str(folder), device="cpu", longest=6)
+    describe = load_captioner(str(folder), device="cpu")
     said = describe([Image.new("RGB", (40, 30), (200, 0, 0)), Image.new("RGB", (40, 30), (0, 0, 200))])
     assert len(said) == 2
     assert all(word in tiny_models.CAPTIONER_WORDS for text in said for word in text.split())

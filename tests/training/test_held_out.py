@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from held_out import rate, recall, recalls
+from held_out import agreement, rate, recall, recalls
 
-from caplens.api.judging import agreement
 from caplens.training.mini.collection import Group
 
 WORDS = "dog cat man child tree car beach snow ball house bird boat".split()

@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 import torch
 
 from caplens.errors import InputError
-from caplens.training import losses
+from caplens.training.loop import losses
 
 
 def vectors(count, seed, width=5):
@@ -110,5 +110,5 @@ def test_distances_by_hand():
     ],
 )
 def test_gradients(loss):
-    given = [tensor.clone().needs_grad_() for tensor in tensors]
+    given = [tensor.clone().requires_grad_() for tensor in tensors]
     assert torch.autograd.gradcheck(loss, given, atol=1e-6)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -16,20 +17,21 @@ from torch.nn import functional as F
 
 from caplens.backbones import load_backbone
 from caplens.errors import CaplensError, InputError
-from caplens.training import loop
+from caplens.training.loop import fit
 from caplens.training.mini.captions import encode_rows, number_captions, padded
 from caplens.training.mini.collection import read_groups, read_photos
 from caplens.training.mini.export import load_model
 from caplens.training.mini.networks import ImageTower, Teacher
+from caplens.training.mini.recipe import MiniRecipe
 from caplens.training.mini.train import train_mini
 from caplens.training.mini.views import Views, mixed
-from caplens.training.recipes.recipe import read_config
+from caplens.training.recipes.recipe import read_recipe
 
 
 @pytest.fixture(scope="module")
 def trained(training_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    return train_mini(training_data, folder, read_config(small=True), seed=1, device="cpu")
+    return train_mini(training_data, folder, read_recipe(MiniRecipe, small=True), seed=1, device="cpu")
 
 
 def test_a_trained_model_finds_photos_that_it_has_not_seen(training_data, trained):
@@ -64,7 +66,7 @@ def test_the_written_model_agrees_with_the_trained_one(training_data, trained):
 def test_its_settings_say_what_made_it(trained):
     settings = json.loads((trained / "model.json").read_text(encoding="utf-8"))
     assert settings["languages"] == ["cs", "de", "en", "fr", "ja"]
-    assert settings["recipe"] == read_config(small=True)
+    assert settings["recipe"] == read_recipe(MiniRecipe, small=True).to_dict()
     assert settings["seed"] == 1
     assert "not commercial" in settings["licence"]
 
@@ -74,10 +76,10 @@ class StoppedError(Exception):
 
 
 def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path, monkeypatch):
-    config = read_config(None, ["text.steps=6", "distil.steps=6", "align.epochs=4"], small=True)
-    train_mini(training_data, tmp_path / "whole", config, seed=3, device="cpu")
-    monkeypatch.setattr(loop, "_SAVED_EVERY", -1.0)
-    saved = loop._save
+    recipe = read_recipe(MiniRecipe, None, ["text.steps=6", "distil.steps=6", "align.epochs=4"], small=True)
+    train_mini(training_data, tmp_path / "whole", recipe, seed=3, device="cpu")
+    monkeypatch.setattr(fit, "_CHECKPOINT_SECONDS", -1.0)
+    saved = fit._save
     for stop in ("text", "distil", "align"):
 
         def save_and_stop(path, step, *rest, stop=stop):
@@ -85,11 +87,11 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
             if path.name.startswith(stop) and step == 3:
                 raise StoppedError
 
-        monkeypatch.setattr(loop, "_save", save_and_stop)
+        monkeypatch.setattr(fit, "_save", save_and_stop)
         with pytest.raises(StoppedError):
-            train_mini(training_data, tmp_path / "stopped", config, seed=3, device="cpu")
-    monkeypatch.setattr(loop, "_save", saved)
-    train_mini(training_data, tmp_path / "stopped", config, seed=3, device="cpu")
+            train_mini(training_data, tmp_path / "stopped", recipe, seed=3, device="cpu")
+    monkeypatch.setattr(fit, "_save", saved)
+    train_mini(training_data, tmp_path / "stopped", recipe, seed=3, device="cpu")
     for name in ("text", "distil", "align"):
         whole, stopped = (load_file(tmp_path / run / f"{name}.safetensors") for run in ("whole", "stopped"))
         assert all(torch.equal(whole[key], stopped[key]) for key in whole)
@@ -99,28 +101,31 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
 def test_a_run_that_ended_between_two_stages_goes_on_to_the_same_model(training_data, trained, tmp_path):
     for name in ("vocabulary.tsv", "text.safetensors"):
         shutil.copy(trained.parent / name, tmp_path / name)
-    train_mini(training_data, tmp_path, read_config(small=True), seed=1, device="cpu")
+    train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), seed=1, device="cpu")
     for name in ("image.onnx", "text.onnx", "model.json"):
         assert (tmp_path / "model" / name).read_bytes() == (trained / name).read_bytes()
 
 
 def test_another_recipe_or_seed_does_not_go_on_in_the_same_folder(training_data, trained):
-    for config, seed in ((read_config(small=True), 2), (read_config(None, ["text.steps=5"], small=True), 1)):
-        with pytest.raises(InputError, match="another recipe or seed was begun here"):
-            train_mini(training_data, trained.parent, config, seed=seed, device="cpu")
+    for recipe, seed in (
+        (read_recipe(MiniRecipe, small=True), 2),
+        (read_recipe(MiniRecipe, None, ["text.steps=5"], small=True), 1),
+    ):
+        with pytest.raises(InputError, match="a run with another recipe, seed or data"):
+            train_mini(training_data, trained.parent, recipe, seed=seed, device="cpu")
 
 
 @pytest.mark.parametrize("file", ["text.checkpoint.pt", "text.safetensors"])
 def test_damaged_weights_are_told(training_data, tmp_path, file):
     (tmp_path / file).write_bytes(b"damaged")
     with pytest.raises(CaplensError, match=rf"{file}: th.* not fit .* Remove "):
-        train_mini(training_data, tmp_path, read_config(small=True), device="cpu")
+        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), device="cpu")
 
 
 def test_a_loss_that_is_no_number_stops_training_and_is_not_kept(training_data, tmp_path, monkeypatch):
     monkeypatch.setattr("caplens.training.mini.train.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True))
-    with pytest.raises(CaplensError, match="the loss is no number"):
-        train_mini(training_data, tmp_path, read_config(small=True), device="cpu")
+    with pytest.raises(CaplensError, match="the loss is not a number"):
+        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), device="cpu")
     assert not list(tmp_path.glob("text.*"))
 
 
@@ -154,11 +159,11 @@ def test_captions_of_a_photo_are_drawn_once_each_and_languages_alike(training_da
 
 
 def test_batch_norm_folds_into_the_convolutions():
-    config = read_config(small=True)
+    recipe = read_recipe(MiniRecipe, small=True)
     from caplens.training.mini.train import image_shape
 
     torch.manual_seed(0)
-    tower = ImageTower(image_shape(config))
+    tower = ImageTower(image_shape(recipe))
     with torch.no_grad():
         for _ in range(3):
             tower(torch.randn(8, 3, 32, 32))
@@ -215,34 +220,49 @@ def test_blended_views_lie_between_two_of_them():
         (['distil.steps="9"'], "a value like 3500 is expected"),
         (["distil.step=1"], "a key of the recipe"),
         (["distil.steps"], "a key of the recipe"),
-        (["distil.steps=many"], "no value of TOML"),
+        (["distil.steps=many"], "is not a TOML value"),
     ],
 )
 def test_bad_changes_of_a_recipe_are_told(changes, sentence):
     with pytest.raises(InputError, match=sentence):
-        read_config(None, changes)
+        read_recipe(MiniRecipe, None, changes)
 
 
 def test_a_recipe_has_every_key(tmp_path):
     (tmp_path / "recipe.toml").write_text("[data]\nstored = 3\n", encoding="utf-8")
     with pytest.raises(InputError, match="all_photos is missing"):
-        read_config(tmp_path / "recipe.toml")
+        read_recipe(MiniRecipe, tmp_path / "recipe.toml")
     with pytest.raises(InputError, match="all_photos is missing"):
-        read_config(tmp_path / "recipe.toml", ["distil.steps=5"])
+        read_recipe(MiniRecipe, tmp_path / "recipe.toml", ["distil.steps=5"])
     with pytest.raises(InputError, match="cannot be read"):
-        read_config(tmp_path / "nowhere.toml")
+        read_recipe(MiniRecipe, tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("[extra]\n", "extra is unknown"),
+        ("[extra]\nsteps = 3\n", "extra is unknown"),
+        ("steps = 3\n", "steps is unknown"),
+    ],
+)
+def test_a_recipe_has_no_other_section(tmp_path, lines, sentence):
+    shipped = files("caplens.training.mini").joinpath("mini.toml").read_text(encoding="utf-8")
+    (tmp_path / "recipe.toml").write_text(lines + shipped, encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        read_recipe(MiniRecipe, tmp_path / "recipe.toml")
 
 
 def test_a_vocabulary_too_small_for_its_letters_is_told(training_data, tmp_path):
-    with pytest.raises(InputError, match="no vocabulary of 270 pieces can be learned"):
-        train_mini(training_data, tmp_path, read_config(None, ["vocabulary.size=270"], small=True), device="cpu")
+    with pytest.raises(InputError, match="a vocabulary of 270 sub-words cannot be learned"):
+        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, None, ["vocabulary.size=270"], small=True), device="cpu")
 
 
 def test_missing_data_is_told(tmp_path, training_data):
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="this folder cannot be made"):
-        train_mini(training_data, tmp_path / "file", read_config(small=True), device="cpu")
+    with pytest.raises(InputError, match="this folder cannot be created"):
+        train_mini(training_data, tmp_path / "file", read_recipe(MiniRecipe, small=True), device="cpu")
     with pytest.raises(InputError, match="the list of train photos is missing"):
-        train_mini(tmp_path, tmp_path / "out", read_config(small=True), device="cpu")
-    with pytest.raises(InputError, match=r"the photo nowhere\.jpg is not there"):
+        train_mini(tmp_path, tmp_path / "out", read_recipe(MiniRecipe, small=True), device="cpu")
+    with pytest.raises(InputError, match=r"the photo nowhere\.jpg is missing"):
         read_photos(training_data, ["nowhere.jpg"], 8)

@@ -21,8 +21,8 @@ import caplens as package
 from caplens.backbones.mini import mini_folder
 from caplens.data import Sample, SampleFile, with_images
 from caplens.errors import InputError
-from caplens.training.recipes.prmcs import train_prmcs
-from caplens.training.recipes.recipe import read_config
+from caplens.training.recipes.prmcs import PrmcsRecipe, train_prmcs
+from caplens.training.recipes.recipe import read_recipe
 from caplens.training.recipes.tuning import Job
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
@@ -37,15 +37,15 @@ def samples():
 @pytest.fixture(scope="module")
 def tuned(samples, tmp_path_factory):
     changes = ["train.steps=40", "train.photos=8", "train.keep=0.0", "train.average=0.5"]
-    return train_prmcs(samples, Job("caplens-mini", tmp_path_factory.mktemp("run"), read_config(None, changes, recipe="prmcs")))
+    return train_prmcs(samples, Job("caplens-mini", tmp_path_factory.mktemp("run"), read_recipe(PrmcsRecipe, None, changes)))
 
 
 def test_perturbations_are_noticed_and_the_image_tower_is_as_it_was(tuned, samples):
     before, after = (
-        package.robustness(samples, ["clipscore"], ["jumble", "removal", "masking"], model=model, resamples=2).found
+        package.robustness(samples, ["clipscore"], ["jumble", "removal", "masking"], model=model, resamples=2).effects
         for model in ("caplens-mini", str(tuned))
     )
-    by = [{(one.lang, one.perturbation): one for one in found} for found in (before, after)]
+    by = [{(effect.lang, effect.perturbation): effect for effect in effects} for effects in (before, after)]
     assert by[1]["all", "all"].accuracy > by[0]["all", "all"].accuracy + 10
     assert by[1]["all", "all"].drop < by[0]["all", "all"].drop - 20
     assert (tuned / "image.onnx").read_bytes() == (MINI / "image.onnx").read_bytes()
@@ -63,21 +63,21 @@ def test_its_settings_say_what_made_it(tuned):
 
 def test_sentences_without_photos_are_learned_from_too(samples, tmp_path):
     """Two runs that differ in them alone end in different weights, and the settings of each say what it was given."""
-    config = read_config(None, ["train.steps=2", "train.photos=6", "train.sentences=4"], recipe="prmcs")
+    recipe = read_recipe(PrmcsRecipe, None, ["train.steps=2", "train.photos=6", "train.sentences=4"])
     more = [Sample("1", "two dogs play with a ball on the grass"), Sample("2", "ein Mann sitzt auf einer Bank", lang="de")]
-    alone = train_prmcs(samples, Job("caplens-mini", tmp_path / "alone", config))
-    both = train_prmcs(samples, Job("caplens-mini", tmp_path / "both", config), sentences=more)
+    alone = train_prmcs(samples, Job("caplens-mini", tmp_path / "alone", recipe))
+    both = train_prmcs(samples, Job("caplens-mini", tmp_path / "both", recipe), sentences=more)
     assert (both / "text.onnx").read_bytes() != (alone / "text.onnx").read_bytes()
     assert "sentences" in json.loads((both / "model.json").read_text(encoding="utf-8"))["tuned"]["given"]
-    with pytest.raises(InputError, match="hold no caption"):
-        train_prmcs(samples, Job("caplens-mini", tmp_path / "none", config), sentences=[Sample("1", " ")])
+    with pytest.raises(InputError, match="contain no caption"):
+        train_prmcs(samples, Job("caplens-mini", tmp_path / "none", recipe), sentences=[Sample("1", " ")])
 
 
 def test_old_weights_are_kept_by_a_share(samples, tmp_path):
     changes = ["train.steps=2", "train.photos=6"]
     made = {
         keep: train_prmcs(
-            samples, Job("caplens-mini", tmp_path / keep, read_config(None, [*changes, f"train.keep={keep}"], recipe="prmcs"))
+            samples, Job("caplens-mini", tmp_path / keep, read_recipe(PrmcsRecipe, None, [*changes, f"train.keep={keep}"]))
         )
         for keep in ("0.0", "1.0")
     }
@@ -91,8 +91,8 @@ COMMAND = [
 ]
 PROGRAM = """
 import sys
-from caplens.training import loop
-loop._SAVED_EVERY = -1.0
+from caplens.training.loop import fit
+fit._CHECKPOINT_SECONDS = -1.0
 from caplens.cli.main import main
 main()
 """
@@ -127,7 +127,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     assert not (tmp_path / "killed" / "tune.safetensors").exists()
     again = start(tmp_path / "killed")
     assert again.wait(timeout=300) == 0
-    assert b"going on at step" in again.stderr.read()
+    assert b"resuming at step" in again.stderr.read()
     one, other = (load_file(tmp_path / run / "tune.safetensors") for run in ("whole", "killed"))
     assert all(torch.equal(one[key], other[key]) for key in one)
     assert (tmp_path / "whole/model/text.onnx").read_bytes() == (tmp_path / "killed/model/text.onnx").read_bytes()

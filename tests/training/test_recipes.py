@@ -19,13 +19,13 @@ from caplens.backbones import load_backbone
 from caplens.backbones.mini import mini_folder
 from caplens.data import Sample, SampleFile, with_images
 from caplens.errors import CaplensError, InputError
-from caplens.training import loop
+from caplens.training.loop import fit
 from caplens.training.loop.towers import open_towers
-from caplens.training.recipes.distill import train_distill
-from caplens.training.recipes.mclipscore import train_mclipscore
-from caplens.training.recipes.pacs import train_pacs
-from caplens.training.recipes.prmcs import train_prmcs
-from caplens.training.recipes.recipe import read_config
+from caplens.training.recipes.distill import DistillRecipe, train_distill
+from caplens.training.recipes.mclipscore import MclipscoreRecipe, train_mclipscore
+from caplens.training.recipes.pacs import PacsRecipe, train_pacs
+from caplens.training.recipes.prmcs import PrmcsRecipe, train_prmcs
+from caplens.training.recipes.recipe import read_recipe
 from caplens.training.recipes.tuning import Job
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
@@ -86,7 +86,7 @@ def tuples(samples, tmp_path_factory):
 
 
 def job(model, folder, recipe, *changes):
-    return Job(model, folder, read_config(None, changes, recipe=recipe), 0, "cpu")
+    return Job(model, folder, read_recipe(recipe, None, changes), 0, "cpu")
 
 
 def vectors(model, samples):
@@ -102,7 +102,7 @@ SHORT = ("train.steps=3", "train.photos=2", "train.rate=0.01")
 @pytest.mark.parametrize("parts", ["projections", "lora", "all"])
 def test_pacs_changes_what_it_names_and_its_model_loads(family, parts, models, tuples, samples, tmp_path):
     changes = [*SHORT, f'train.parts="{parts}"', "validation.share=0.3"]
-    made = train_pacs(*tuples, job(models[family], tmp_path, "pacs", *changes))
+    made = train_pacs(*tuples, job(models[family], tmp_path, PacsRecipe, *changes))
     before, after = vectors(models[family], samples), vectors(made, samples)
     assert not np.allclose(before[0], after[0], atol=1e-4)
     assert not np.allclose(before[1], after[1], atol=1e-4)
@@ -125,7 +125,7 @@ def test_pacs_changes_what_it_names_and_its_model_loads(family, parts, models, t
 @pytest.mark.parametrize("family", FAMILIES)
 def test_mclipscore_learns_from_ratings_on_every_family(family, models, samples, rated, tmp_path):
     changes = ["train.steps=60", "train.photos=8", "train.rate=0.003", "losses.stay=0.0"]
-    validated = train_mclipscore(samples, rated, job(models[family], tmp_path, "mclipscore", *changes), rated)
+    validated = train_mclipscore(samples, rated, job(models[family], tmp_path, MclipscoreRecipe, *changes), rated)
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     found = [line["validation"] for line in log if "validation" in line]
     assert len(found) >= 2
@@ -139,7 +139,7 @@ def test_each_choice_of_losses(samples, rated, tmp_path):
     weights = {}
     for choice in ("both", "contrastive", "pearson"):
         changes = [*SHORT, f'losses.choice="{choice}"']
-        made = train_mclipscore(samples, rated, job("caplens-mini", tmp_path / choice, "mclipscore", *changes))
+        made = train_mclipscore(samples, rated, job("caplens-mini", tmp_path / choice, MclipscoreRecipe, *changes))
         weights[choice] = open_towers(str(made), "cpu").networks["text"].project.weight
     assert not torch.equal(weights["both"], weights["contrastive"])
     assert not torch.equal(weights["both"], weights["pearson"])
@@ -147,7 +147,7 @@ def test_each_choice_of_losses(samples, rated, tmp_path):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_prmcs_leaves_the_image_tower_as_it_was(family, models, samples, tmp_path):
-    made = train_prmcs(samples, job(models[family], tmp_path, "prmcs", "train.steps=3", "train.photos=6"))
+    made = train_prmcs(samples, job(models[family], tmp_path, PrmcsRecipe, "train.steps=3", "train.photos=6"))
     before, after = vectors(models[family], samples), vectors(made, samples)
     assert (before[0] == after[0]).all()
     assert not np.allclose(before[1], after[1], atol=1e-4)
@@ -158,18 +158,18 @@ def translations(samples):
     german = [f"Ein Bild von {word}" for word in ("Hund", "Katze", "Haus", "Rakete", "Mann", "Frau", "Baum", "Auto")]
     english = [f"a picture of a {word}" for word in ("dog", "cat", "house", "rocket", "man", "woman", "tree", "car")]
     return [
-        Sample(str(number), text, lang="de", meta={"source": source})
+        Sample(str(number), text, lang="de", source=source)
         for number, (text, source) in enumerate(zip(german, english, strict=True))
     ]
 
 
 def test_a_copy_of_the_text_tower_learns_translations(translations, samples, tmp_path):
     changes = ["train.steps=60", "train.rate=0.003", "validation.share=0.2", "validation.every=10", "train.average=0.5"]
-    made = train_distill(translations, "same", job("caplens-mini", tmp_path, "teacher", *changes))
+    made = train_distill(translations, "same", job("caplens-mini", tmp_path, DistillRecipe, *changes))
     cosines = []
     for model in ("caplens-mini", str(made)):
         teacher, student = load_backbone("caplens-mini"), load_backbone(model)
-        wanted = teacher.encode_texts([sample.meta["source"] for sample in translations])
+        wanted = teacher.encode_texts([sample.source for sample in translations])
         cosines.append((wanted * student.encode_texts([sample.caption for sample in translations])).sum(1).mean())
     assert cosines[1] > cosines[0] + 0.1
     assert (made / "image.onnx").read_bytes() == (MINI / "image.onnx").read_bytes()
@@ -178,7 +178,7 @@ def test_a_copy_of_the_text_tower_learns_translations(translations, samples, tmp
 def test_a_transformers_encoder_learns_from_the_texts_of_clip(models, translations, samples, tmp_path):
     encoder = tiny_models.text_encoder(tmp_path / "encoder")
     changes = ["train.steps=40", "train.rate=0.003", "validation.share=0.2", "validation.every=10"]
-    made = train_distill(translations, str(encoder), job(models["hf"], tmp_path / "run", "teacher", *changes))
+    made = train_distill(translations, str(encoder), job(models["hf"], tmp_path / "run", DistillRecipe, *changes))
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in log]
     assert losses[-1] < losses[0] / 2
@@ -197,28 +197,28 @@ def test_bad_input_is_told_and_nothing_is_written(samples, rated, tuples, transl
 
     same = [Sample(sample.id, sample.caption, image=sample.image, ratings=(3.0,)) for sample in samples]
     nan = [Sample(sample.id, sample.caption, image=sample.image, ratings=(float("nan"),)) for sample in samples]
-    fails("all ratings are the same", "mclipscore", lambda one: train_mclipscore(samples, same, one))
-    fails("is no number", "mclipscore", lambda one: train_mclipscore(samples, nan, one))
-    fails("both an image and 'ratings'", "mclipscore", lambda one: train_mclipscore(samples, samples, one))
-    fails("a batch of one photo", "mclipscore", lambda one: train_mclipscore(samples, rated, one), "train.photos=1")
-    fails("a batch of one rating", "mclipscore", lambda one: train_mclipscore(samples, rated, one), "train.rated=1")
-    fails("losses.choice is 'all'", "mclipscore", lambda one: train_mclipscore(samples, rated, one), 'losses.choice="all"')
-    fails("is no part of a model", "mclipscore", lambda one: train_mclipscore(samples, rated, one), 'train.parts="head"')
-    fails("no caption has an image", "prmcs", lambda one: train_prmcs([Sample("1", "a dog")], one))
-    fails("trains the text tower only", "prmcs", lambda one: train_prmcs(samples, one), 'train.parts="all"')
+    fails("all ratings are the same", MclipscoreRecipe, lambda one: train_mclipscore(samples, same, one))
+    fails("is not a number", MclipscoreRecipe, lambda one: train_mclipscore(samples, nan, one))
+    fails("both an image and 'ratings'", MclipscoreRecipe, lambda one: train_mclipscore(samples, samples, one))
+    fails("a batch of one photo", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), "train.photos=1")
+    fails("a batch of one rating", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), "train.rated=1")
+    fails("losses.choice is 'all'", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), 'losses.choice="all"')
+    fails("is not a part of a model", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), 'train.parts="head"')
+    fails("no caption has an image", PrmcsRecipe, lambda one: train_prmcs([Sample("1", "a dog")], one))
+    fails("trains the text tower only", PrmcsRecipe, lambda one: train_prmcs(samples, one), 'train.parts="all"')
     fails(
         "no kind of perturbation",
-        "prmcs",
+        PrmcsRecipe,
         lambda one: train_prmcs(samples, one),
         *(f"kinds.{kind}=0.0" for kind in ("repetition", "removal", "masking", "jumble", "substitution")),
     )
-    fails("'caplens augment' makes them", "pacs", lambda one: train_pacs(samples, tmp_path, one))
-    fails("there is no file", "pacs", lambda one: train_pacs(tuples[0], tmp_path / "elsewhere", one))
-    fails("the English sentence they translate", "teacher", lambda one: train_distill(samples, "same", one))
+    fails("'caplens augment'", PacsRecipe, lambda one: train_pacs(samples, tmp_path, one))
+    fails("there is no file", PacsRecipe, lambda one: train_pacs(tuples[0], tmp_path / "elsewhere", one))
+    fails("the English sentence they translate", DistillRecipe, lambda one: train_distill(samples, "same", one))
     monkeypatch.setattr(
         "caplens.training.recipes.mclipscore.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True)
     )
-    fails("the loss is no number", "mclipscore", lambda one: train_mclipscore(samples, rated, one), *SHORT)
+    fails("the loss is not a number", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), *SHORT)
     wrong = write("wrong.toml", "[train]\nstep = 4\n")
     said = caplens("train", "prmcs", EXAMPLES / "good.jsonl", "--images", EXAMPLES, "--out", tmp_path / "x", "--config", wrong)
     assert said.status == 2
@@ -226,33 +226,33 @@ def test_bad_input_is_told_and_nothing_is_written(samples, rated, tuples, transl
 
 
 def test_a_checkpoint_of_another_architecture_is_told(samples, models, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "_SAVED_EVERY", -1.0)
-    saved = loop._save
+    monkeypatch.setattr(fit, "_CHECKPOINT_SECONDS", -1.0)
+    saved = fit._save
 
     def save_and_stop(*arguments):
         saved(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "_save", save_and_stop)
+    monkeypatch.setattr(fit, "_save", save_and_stop)
     for family in ("mini", "hf"):
         with pytest.raises(KeyboardInterrupt):
-            train_prmcs(samples, job(models[family], tmp_path / family, "prmcs", "train.steps=3", "train.photos=6"))
+            train_prmcs(samples, job(models[family], tmp_path / family, PrmcsRecipe, "train.steps=3", "train.photos=6"))
     place = tmp_path / "mini" / "tune.checkpoint.pt"
     place.write_bytes((tmp_path / "hf" / "tune.checkpoint.pt").read_bytes())
     with pytest.raises(CaplensError, match="this checkpoint does not fit"):
-        train_prmcs(samples, job("caplens-mini", tmp_path / "mini", "prmcs", "train.steps=3", "train.photos=6"))
+        train_prmcs(samples, job("caplens-mini", tmp_path / "mini", PrmcsRecipe, "train.steps=3", "train.photos=6"))
 
 
 def test_other_captions_are_another_run(samples, tmp_path):
-    one = job("caplens-mini", tmp_path, "prmcs", "train.steps=2", "train.photos=6")
+    one = job("caplens-mini", tmp_path, PrmcsRecipe, "train.steps=2", "train.photos=6")
     train_prmcs(samples, one)
-    with pytest.raises(InputError, match="or other data"):
+    with pytest.raises(InputError, match="another recipe, seed or data"):
         train_prmcs(samples[:-1], one)
 
 
 def test_tensorboard_reads_what_the_log_says(samples, tmp_path):
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="tensorboard is not installed")
-    train_prmcs(samples, job("caplens-mini", tmp_path, "prmcs", "train.steps=3", "train.photos=6")._replace(tensorboard=True))
+    train_prmcs(samples, job("caplens-mini", tmp_path, PrmcsRecipe, "train.steps=3", "train.photos=6")._replace(tensorboard=True))
     found = events.EventAccumulator(str(tmp_path / "tensorboard"))
     found.Reload()
     logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]

@@ -17,7 +17,7 @@ IMAGE_FOLDERS = ("Flicker8k_Dataset", "Flickr8k_Dataset", "images")
 _CAPTION_FILES = ("Flickr8k.token.txt", "captions/en.tsv")
 _TRANSLATION_ORIGINS = ("mt", "human")
 """Origins of captions that are translations; they have the numbers of the captions they translate."""
-Captions = dict[str, dict[str, str]]
+PhotoCaptions = dict[str, dict[str, str]]
 """Photo -> number of the caption -> caption."""
 
 
@@ -42,19 +42,19 @@ def _has_translations(data: Path, lang: str, judged: set[str]) -> bool:
     return any(not judged.isdisjoint(_read_captions(path)) for path in paths)
 
 
-def read_captions(folder: Path) -> Captions:
+def read_captions(folder: Path) -> PhotoCaptions:
     """Read the English captions, from lines `photo#number<TAB>caption` or `photo<TAB>number<TAB>caption`."""
     return _read_captions(find_file(folder, _CAPTION_FILES, "the captions file", WHERE))
 
 
-def read_translations(folder: Path, lang: str) -> Captions:
+def read_translations(folder: Path, lang: str) -> PhotoCaptions:
     """Read captions in another language; they have the numbers of the English captions they translate."""
     names = [f"captions/{lang}.{origin}.tsv" for origin in _TRANSLATION_ORIGINS]
     what = f"the translation of the captions into {lang!r}"
     return _read_captions(find_file(folder, names, what, "Its captions have the numbers of the English ones."))
 
 
-def translated(judged: RatedSamples, english: Captions, folder: Path, lang: str) -> RatedSamples:
+def translated(judged: RatedSamples, english: PhotoCaptions, folder: Path, lang: str) -> RatedSamples:
     """Replace the English captions and references of `judged` by their translations; untranslated captions are left out.
 
     Samples have the id of their caption in `meta`.
@@ -79,8 +79,8 @@ def translated(judged: RatedSamples, english: Captions, folder: Path, lang: str)
     return RatedSamples([sample for sample, _ in translations], np.array([value for _, value in translations]), warnings=warnings)
 
 
-def _read_captions(path: Path) -> Captions:
-    captions: Captions = {}
+def _read_captions(path: Path) -> PhotoCaptions:
+    captions: PhotoCaptions = {}
     if path.name.startswith("Flickr8k.token"):
         rows = [[*split_caption_id(name, place), caption] for place, (name, caption) in read_fields(path, 2)]
     else:
@@ -98,7 +98,7 @@ def split_caption_id(identifier: str, place: Place) -> tuple[str, str]:
     return photo, number
 
 
-def caption_of(identifier: str, captions: Captions, place: Place) -> str:
+def caption_of(identifier: str, captions: PhotoCaptions, place: Place) -> str:
     photo, number = split_caption_id(identifier, place)
     try:
         return captions[photo][number]
@@ -108,7 +108,7 @@ def caption_of(identifier: str, captions: Captions, place: Place) -> str:
         ) from None
 
 
-def references_of(photo: str, captions: Captions, place: Place) -> tuple[str, ...]:
+def references_of(photo: str, captions: PhotoCaptions, place: Place) -> tuple[str, ...]:
     try:
         return tuple(captions[photo].values())
     except KeyError:

@@ -5,7 +5,7 @@ from typing import Any
 
 from caplens.errors import InputError
 from caplens.report.cases import Case, choose, find_cases
-from caplens.report.documents import Document, InputPaths, naming_file
+from caplens.report.documents import Document, InputPaths
 from caplens.report.sections.agreement import agreement_section, correlation_section, languages_sections
 from caplens.report.sections.comparison import comparison_section, language_section
 from caplens.report.sections.leakage import leakage_section
@@ -40,10 +40,10 @@ def make_sections(documents: Sequence[Document], paths: InputPaths) -> list[Sect
     """One section per result, after one for each benchmark that was run in several languages."""
     sections: list[Section] = []
     for run in _in_languages(documents):
-        with naming_file(run[0].path), as_input_error(run[0].path):
+        with as_input_error(run[0].path):
             sections += languages_sections([document.result for document in run if isinstance(document.result, AgreementResult)])
     for document in documents:
-        with naming_file(document.path), as_input_error(document.path):
+        with as_input_error(document.path):
             cases, why = _cases(document, paths)
             section = _SECTIONS[type(document.result)](document, document.result, cases)
             section.without_cases = why

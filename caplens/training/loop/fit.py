@@ -263,7 +263,7 @@ class _Stage:
         self._last_checkpoint = time.monotonic()
 
     def averaged_networks(self) -> dict[str, nn.Module]:
-        """Networks with the averaged weights: the best, where there is a validation."""
+        """Networks with the averaged weights: the best by validation, or the last."""
         if self.best.state is not None:
             self._ema.load(self.best.state)
         return self._ema.networks

@@ -1,4 +1,4 @@
-"""The recipe of caplens-mini: `mini.toml` beside this file, as dataclasses."""
+"""The recipe of caplens-mini as dataclasses; the values are in `mini.toml`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,29 +9,34 @@ from caplens.training.recipes.recipe import DataSettings, Recipe
 @dataclass(frozen=True)
 class MiniDataSettings(DataSettings):
     all_photos: bool
-    """Whether the dev photos are trained on too; without them choices can be measured."""
+    """Whether to train on the dev photos too. They are needed to measure choices of the recipe."""
     stored: int
-    """Pixels; photos are kept squashed to this size while training."""
+    """Height and width in pixels of the photos in memory during training."""
 
 
 @dataclass(frozen=True)
 class VocabularySettings:
     size: int
     per_language: int
-    """Captions; short lists are repeated."""
+    """Captions per language; languages with fewer repeat theirs."""
 
 
 @dataclass(frozen=True)
 class StageSettings:
-    """What every stage has."""
+    """Settings of all training stages."""
 
     rate: float
+    """Learning rate."""
     decay: float
+    """Weight decay."""
     average: float
+    """Decay of the moving average of the weights."""
 
 
 @dataclass(frozen=True)
 class TextSettings(StageSettings):
+    """The text tower and its training."""
+
     width: int
     layers: int
     heads: int
@@ -39,74 +44,87 @@ class TextSettings(StageSettings):
     max_tokens: int
     dropout: float
     token_dropout: float
-    """Pieces that are hidden at a step."""
+    """Share of the tokens that are hidden at a step."""
     captions: int
-    """Of each photo at a step."""
+    """Captions per photo at a step."""
     english: float
     """How much more often English is drawn than any other language."""
     temperature: float
     with_photo: int
-    """Groups at a step whose photo is at hand."""
+    """Groups with a photo per step."""
     text_only: int
-    """Groups of Multi30k at a step."""
+    """Groups of Multi30k without a photo per step."""
     steps: int
 
 
 @dataclass(frozen=True)
 class ImageSettings:
+    """The image tower."""
+
     size: int
+    """Height and width of photos in pixels."""
     stem: int
     stages: Sequence[tuple[str, int, int, int]]
+    """(kind, width, blocks, expansion) of each stage."""
     head: int
 
 
 @dataclass(frozen=True)
 class ViewSettings(StageSettings):
-    """Of stages that look at photos."""
+    """Settings of stages that train on views of photos."""
 
     size: int
+    """Height and width of views in pixels."""
     batch: int
     smallest: float
-    """Of a photo's area."""
+    """Smallest share of a photo's area in a view."""
     colour: float
+    """Strength of the colour changes."""
 
 
 @dataclass(frozen=True)
 class DistilSettings(ViewSettings):
-    """The teacher's features."""
+    """Distillation of the teacher's features into the image tower."""
 
     apart: float
-    """Of the steps: every stage is taught by itself."""
+    """Share of the steps, at the start, in which the tower's stages are trained separately."""
     steps: int
     mixed: float
-    """Views that are blended with another."""
+    """Share of the views that are blended with another (mixup)."""
 
 
 @dataclass(frozen=True)
 class AlignSettings(ViewSettings):
-    """The captions."""
+    """Alignment of the image tower with the captions."""
 
     epochs: int
     frozen_epochs: int
+    """Epochs, at the start, in which only the projection is trained."""
     faster: float
-    """Times the rate for the projection."""
+    """Learning rate of the projection, relative to `rate`."""
     matching: float
-    """How much the teacher's features still weigh."""
+    """Weight of the distillation loss."""
 
 
 @dataclass(frozen=True)
 class CaptionLossSettings:
-    """The loss of photos against their captions."""
+    """The loss between photos and their captions."""
 
     per_photo: int
+    """Captions per photo at a step."""
     temperature: float
     share: float
+    """Share of the soft targets that goes to photos with similar captions."""
     alike: float
+    """Temperature of the similarity of captions."""
     pull: float
+    """Weight of the distance to the mean caption."""
 
 
 @dataclass(frozen=True)
 class MiniRecipe(Recipe):
+    """The settings of `train_mini`."""
+
     name = "mini"
     package = "caplens.training.mini"
 

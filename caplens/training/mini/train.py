@@ -1,13 +1,13 @@
-"""The recipe of caplens-mini, from captions and photos to a model that onnxruntime runs.
+"""Training of caplens-mini, from captions and photos to a model that onnxruntime runs.
 
-1. A vocabulary of sub-words is learned from the captions of all languages.
-2. The text tower learns from text alone that captions of one photo, in any two languages, belong together. Then it is locked.
-3. The image tower starts from nothing and learns to see what the teacher, an ImageNet network, sees in the same view. The teacher
-   is not shipped.
-4. The image tower learns where photos lie among their captions.
+1. A sub-word vocabulary is learned from the captions of all languages.
+2. The text tower is trained on text alone: captions of one photo, in any two languages, are positives. Then it is frozen.
+3. The image tower is initialised randomly and distilled from the features of a teacher, an ImageNet network, on the same views.
+   The teacher is not part of the model.
+4. The image tower is aligned with the captions.
 5. Both towers are written as small ONNX files.
 
-Every stage leaves a file behind, and a run that finds it goes on with the next.
+Every stage writes a file. A run that finds the file of a stage skips it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,24 +37,41 @@ from caplens.training.mini.vocabulary import learn_vocabulary
 
 LICENCE = "research and education only, not commercial (the terms of its training data, Flickr8k and Multi30k)"
 WEIGHT = 1.0
-"""CLIPScore's w: cosines of this model reach 0.9, where CLIP's end at about 0.4."""
-_USUAL = 0.999
-"""The share of training photos that count as such."""
-_SEEN_AT_ONCE = 2048
+"""CLIPScore's w. Cosines of this model reach 0.9; those of CLIP only about 0.4, hence its w of 2.5."""
+_IN_DOMAIN = 0.999
+"""The share of training photos that are in domain by their flatness, and by their roughness."""
+_BATCH_SIZE = 2048
 
 
 @dataclass
 class MiniRun(Run):
-    """A run of this recipe."""
+    """A run of `train_mini`."""
 
     recipe: MiniRecipe = field(kw_only=True)
 
 
 def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, device: str = "auto") -> Path:
-    """Train, or go on training; returns the folder of the finished model."""
+    """Train a model like caplens-mini; a stopped run is resumed.
+
+    Parameters
+    ----------
+    data
+        The folder of the training data, as docs/mini.md describes it.
+    folder
+        The folder of the run.
+    recipe
+        The settings.
+    seed, device
+        The random seed, and the device to train on.
+
+    Returns
+    -------
+    Path
+        The folder of the trained model.
+    """
     run = MiniRun(folder, recipe.to_dict(), seed, choose_device(device, torch), half=recipe.data.half, recipe=recipe)
     if run.group.size > 1:
-        raise InputError("caplens train mini runs in one process; leave torchrun off.")
+        raise InputError("caplens train mini runs in one process; start it without torchrun.")
     run.begin()
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.benchmark = True
@@ -68,14 +85,14 @@ def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, devi
     teacher = data / "teacher" / "mobilenet_v2_int8.npz"
     tower = _distilled_tower(run, teacher, views, with_photo)
     tower = _aligned_tower(run, teacher, views, lambda: CaptionTargets(captions, with_photo, text), tower)
-    seen = read_photos(data, names, recipe.image.size).transpose(0, 2, 3, 1)
-    parts = [flatness(seen[part]) for part in batches(len(seen), _SEEN_AT_ONCE)]
-    flat, rough = (np.concatenate(some) for some in zip(*parts, strict=True))
+    pixels = read_photos(data, names, recipe.image.size).transpose(0, 2, 3, 1)
+    parts = [flatness(pixels[batch]) for batch in batches(len(pixels), _BATCH_SIZE)]
+    flat, rough = (np.concatenate(values) for values in zip(*parts, strict=True))
     about = {
         "languages": sorted({lang for group in groups for lang, _ in group.captions}),
         "licence": LICENCE,
         "weight": WEIGHT,
-        "photos": {"flattest": float(np.quantile(flat, _USUAL)), "roughest": float(np.quantile(rough, _USUAL))},
+        "photos": {"flattest": float(np.quantile(flat, _IN_DOMAIN)), "roughest": float(np.quantile(rough, _IN_DOMAIN))},
         "recipe": recipe.to_dict(),
         "seed": seed,
     }
@@ -91,8 +108,8 @@ def _vocabulary(run: MiniRun, groups: Sequence[Group]) -> Subwords:
         for group in groups:
             for lang, caption in group.captions:
                 by_language.setdefault(lang, []).append(caption)
-        section = run.recipe.vocabulary
-        learn_vocabulary(by_language, section.size, section.per_language, run.seed).save(path)
+        settings = run.recipe.vocabulary
+        learn_vocabulary(by_language, settings.size, settings.per_language, run.seed).save(path)
     return Subwords.load(path)
 
 
@@ -108,28 +125,28 @@ def image_shape(recipe: MiniRecipe) -> ImageShape:
 
 
 def _text_tower(run: MiniRun, captions: Captions, with_photo: int, pieces: int) -> TextTower:
-    section = run.recipe.text
+    settings = run.recipe.text
     torch.manual_seed(run.seed)
-    tower = TextTower(text_shape(run.recipe, pieces), section.dropout)
+    tower = TextTower(text_shape(run.recipe, pieces), settings.dropout)
     text_only = len(captions.table) - with_photo
 
     def train() -> Mapping[str, Tensor]:
         tower.to(run.device)
-        first = shuffled(with_photo, min(section.with_photo, with_photo), run.seed, run.device)
-        second = shuffled(text_only, min(section.text_only, text_only), run.seed + 1, run.device)
-        count = section.captions
+        photo_batch = shuffled(with_photo, min(settings.with_photo, with_photo), run.seed, run.device)
+        text_batch = shuffled(text_only, min(settings.text_only, text_only), run.seed + 1, run.device)
+        count = settings.captions
 
         def loss_at(step: int, rng: Generator) -> Tensor:
-            chosen = torch.cat([first(step), second(step) + with_photo])
-            ids = captions.ids[captions.draw(chosen, count, rng).T.reshape(-1)]
-            hidden = torch.rand(ids.shape, generator=rng, device=ids.device) < section.token_dropout
-            # A text may not lose all of its pieces; its end marker stays.
+            groups = torch.cat([photo_batch(step), text_batch(step) + with_photo])
+            ids = captions.ids[captions.draw(groups, count, rng).T.reshape(-1)]
+            hidden = torch.rand(ids.shape, generator=rng, device=ids.device) < settings.token_dropout
+            # The end marker is never hidden, so that no text is empty.
             ids = torch.where(hidden & (ids != Subwords.end), Subwords.padding, ids)
-            vectors = F.normalize(tower(ids).float(), dim=-1).view(count, len(chosen), -1)
+            vectors = F.normalize(tower(ids).float(), dim=-1).view(count, len(groups), -1)
             pairs = [(a, b) for a in range(count) for b in range(a)]
-            return torch.stack([contrastive(vectors[a], vectors[b], section.temperature) for a, b in pairs]).mean()
+            return torch.stack([contrastive(vectors[a], vectors[b], settings.temperature) for a, b in pairs]).mean()
 
-        schedule = _schedule(section, section.steps)
+        schedule = _schedule(settings, settings.steps)
         return run.fit("text", {"text": tower}, loss_at, schedule)["text"].state_dict()
 
     run.stage("text", tower, train)
@@ -137,88 +154,90 @@ def _text_tower(run: MiniRun, captions: Captions, with_photo: int, pieces: int) 
 
 
 def _distilled_tower(run: MiniRun, teacher: Path, views: Views, photos: int) -> ImageTower:
-    """The image tower, taught by the teacher alone: at first each stage by itself, from what the teacher sees before it."""
-    section = run.recipe.distil
+    """The image tower, distilled from the teacher; at the start each stage separately, with the teacher's maps as its input."""
+    settings = run.recipe.distil
     torch.manual_seed(run.seed)
     tower = ImageTower(image_shape(run.recipe))
 
     def train() -> Mapping[str, Tensor]:
         matching = Matching(run, teacher, tower)
-        batch = min(section.batch, photos)
-        at = shuffled(photos, batch, run.seed, run.device)
-        apart = round(section.apart * section.steps)
+        batch = min(settings.batch, photos)
+        photo_batch = shuffled(photos, batch, run.seed, run.device)
+        separate_steps = round(settings.apart * settings.steps)
 
         def loss_at(step: int, rng: Generator) -> Tensor:
-            seen = views.draw(at(step), section.size, section.smallest, section.colour, rng)
-            seen = mixed(seen, round(section.mixed * batch), rng).contiguous(memory_format=torch.channels_last)
-            wanted = matching.wanted(seen)
-            return matching.loss(tower.maps(seen, wanted if step < apart else None), wanted)
+            pixels = views.draw(photo_batch(step), settings.size, settings.smallest, settings.colour, rng)
+            pixels = mixed(pixels, round(settings.mixed * batch), rng).contiguous(memory_format=torch.channels_last)
+            targets = matching.wanted(pixels)
+            return matching.loss(tower.maps(pixels, targets if step < separate_steps else None), targets)
 
-        return run.fit("distil", {"tower": tower}, loss_at, _schedule(section, section.steps))["tower"].state_dict()
+        return run.fit("distil", {"tower": tower}, loss_at, _schedule(settings, settings.steps))["tower"].state_dict()
 
     run.stage("distil", tower, train)
     return tower
 
 
 class Matching:
-    """How far the image tower's maps of features are from the teacher's, who looks at the same view."""
+    """The distillation loss: the distance between the feature maps of the image tower and the teacher on the same views."""
 
     def __init__(self, run: MiniRun, weights: Path, tower: ImageTower) -> None:
         teacher = Teacher(weights).requires_grad_(False)
         teacher = teacher.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        # Twice as fast on a GPU; elsewhere compiling does not pay.
+        # Compiled, the teacher is twice as fast on a GPU; on a CPU compilation costs more than it saves.
         on_gpu = run.device.startswith("cuda")
         self._teacher: Callable[[Tensor], list[Tensor]] = torch.compile(teacher, dynamic=False) if on_gpu else teacher
         tower.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @torch.no_grad()
-    def wanted(self, seen: Tensor) -> list[Tensor]:
-        return [some.float() for some in self._teacher(seen)]
+    def wanted(self, pixels: Tensor) -> list[Tensor]:
+        """The teacher's maps."""
+        return [feature_map.float() for feature_map in self._teacher(pixels)]
 
-    def loss(self, made: Sequence[Tensor], wanted: Sequence[Tensor]) -> Tensor:
-        """Maps place by place, after every stage, and the means of the last, which vectors are made of."""
-        shapes = [some.shape[1:] for some in made], [some.shape[1:] for some in wanted]
-        if shapes[0] != shapes[1]:
+    def loss(self, maps: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
+        """The error of the maps after every stage, and of the means of the last map, from which vectors are computed."""
+        shapes, target_shapes = ([feature_map.shape[1:] for feature_map in feature_maps] for feature_maps in (maps, targets))
+        if shapes != target_shapes:
             raise InputError(
-                f"the image tower's stages give maps of {shapes[0]} where the teacher has {shapes[1]}; change [image]."
+                f"the image tower's stages return maps of {shapes}, but those of the teacher are {target_shapes}. Change the"
+                " section [image] of the recipe."
             )
-        in_places = torch.stack([unlike(mine.float(), yours) for mine, yours in zip(made, wanted, strict=True)]).mean()
-        return in_places + unlike(made[-1].float().mean((2, 3)), wanted[-1].mean((2, 3)))
+        map_errors = [unlike(feature_map.float(), target) for feature_map, target in zip(maps, targets, strict=True)]
+        return torch.stack(map_errors).mean() + unlike(maps[-1].float().mean((2, 3)), targets[-1].mean((2, 3)))
 
 
 def _aligned_tower(
-    run: MiniRun, teacher: Path, views: Views, know: Callable[[], CaptionTargets], tower: ImageTower
+    run: MiniRun, teacher: Path, views: Views, encode_targets: Callable[[], CaptionTargets], tower: ImageTower
 ) -> ImageTower:
-    """The image tower, taught where photos lie among their captions; it goes on matching the teacher, so as not to forget."""
-    section = run.recipe.align
+    """The image tower, aligned with the captions; the distillation loss stays on, so that it does not forget."""
+    settings = run.recipe.align
 
     def train() -> Mapping[str, Tensor]:
-        known, matching = know(), Matching(run, teacher, tower)
-        batch = min(section.batch, known.count)
-        at = shuffled(known.count, batch, run.seed, run.device)
-        per_epoch = max(1, known.count // batch)
+        targets, matching = encode_targets(), Matching(run, teacher, tower)
+        batch = min(settings.batch, targets.count)
+        photo_batch = shuffled(targets.count, batch, run.seed, run.device)
+        per_epoch = max(1, targets.count // batch)
 
         def loss_at(step: int, rng: Generator) -> Tensor:
-            photos = at(step)
-            seen = views.draw(photos, section.size, section.smallest, section.colour, rng)
-            seen = seen.contiguous(memory_format=torch.channels_last)
-            # The new projection is brought into place before the rest may change.
-            frozen = step < per_epoch * section.frozen_epochs
+            photos = photo_batch(step)
+            pixels = views.draw(photos, settings.size, settings.smallest, settings.colour, rng)
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
+            # The new projection is random; training it first keeps its gradients from damaging the rest.
+            frozen = step < per_epoch * settings.frozen_epochs
             with torch.set_grad_enabled(not frozen):
-                maps = tower.maps(seen)
-            loss = known.loss(F.normalize(tower.pooled(maps[-1]).float(), dim=-1), photos, run.recipe.captions, rng)
-            if not section.matching:
+                maps = tower.maps(pixels)
+            loss = targets.loss(F.normalize(tower.pooled(maps[-1]).float(), dim=-1), photos, run.recipe.captions, rng)
+            if not settings.matching:
                 return loss
-            return loss + section.matching * matching.loss(maps, matching.wanted(seen))
+            return loss + settings.matching * matching.loss(maps, matching.wanted(pixels))
 
         parts = dict(tower.named_children())
-        schedule = _schedule(section, per_epoch * section.epochs)
-        trained = run.fit("align", parts, loss_at, schedule, ["project"], section.faster)
+        schedule = _schedule(settings, per_epoch * settings.epochs)
+        trained = run.fit("align", parts, loss_at, schedule, ["project"], settings.faster)
         return {f"{name}.{key}": value for name, part in trained.items() for key, value in part.state_dict().items()}
 
     run.stage("align", tower, train)
     return tower
 
 
-def _schedule(section: StageSettings, steps: int) -> Schedule:
-    return Schedule(steps, section.rate, section.decay, average=section.average)
+def _schedule(settings: StageSettings, steps: int) -> Schedule:
+    return Schedule(steps, settings.rate, settings.decay, average=settings.average)

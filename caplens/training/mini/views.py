@@ -1,4 +1,4 @@
-"""Views of photos, drawn on the device that trains: crops, mirror images, and other light and colours."""
+"""Random views of photos, computed on the training device: crops, mirror images, and colour changes."""
 
 import math
 
@@ -8,27 +8,27 @@ from torch.nn import functional as F
 
 
 class Views:
-    """Photos (n, 3, size, size) in bytes, kept on one device."""
+    """Photos (n, 3, size, size) in bytes, on one device."""
 
     def __init__(self, photos: Tensor) -> None:
         self.photos = photos
 
     def draw(self, index: Tensor, size: int, smallest: float, colour: float, rng: Generator) -> Tensor:
-        """One view of each: at least `smallest` of its area, half of them mirrored, colours changed by up to `colour`."""
+        """Draw one view per photo: at least `smallest` of its area, half of them mirrored, colours changed by up to `colour`."""
         count, device = len(index), self.photos.device
 
         def uniform(low: float, high: float) -> Tensor:
             return torch.rand(count, generator=rng, device=device) * (high - low) + low
 
-        area, shape = uniform(smallest, 1).sqrt(), (uniform(-1, 1) * math.log(4 / 3) / 2).exp()
-        width, height = (area * shape).clamp(max=1), (area / shape).clamp(max=1)
+        side, aspect = uniform(smallest, 1).sqrt(), (uniform(-1, 1) * math.log(4 / 3) / 2).exp()
+        width, height = (side * aspect).clamp(max=1), (side / aspect).clamp(max=1)
         mirrored = torch.where(uniform(0, 1) < 0.5, -1.0, 1.0)
         zero = torch.zeros_like(width)
-        across = torch.stack([width * mirrored, zero, (1 - width) * uniform(-1, 1)], 1)
-        down = torch.stack([zero, height, (1 - height) * uniform(-1, 1)], 1)
-        grid = F.affine_grid(torch.stack([across, down], 1), [count, 3, size, size], align_corners=False)
-        made = F.grid_sample(_scaled(self.photos[index]), grid, padding_mode="reflection", align_corners=False)
-        return _recoloured(made, *(uniform(-colour, colour)[:, None, None, None] for _ in range(3)))
+        horizontal = torch.stack([width * mirrored, zero, (1 - width) * uniform(-1, 1)], 1)
+        vertical = torch.stack([zero, height, (1 - height) * uniform(-1, 1)], 1)
+        grid = F.affine_grid(torch.stack([horizontal, vertical], 1), [count, 3, size, size], align_corners=False)
+        views = F.grid_sample(_scaled(self.photos[index]), grid, padding_mode="reflection", align_corners=False)
+        return _recoloured(views, *(uniform(-colour, colour)[:, None, None, None] for _ in range(3)))
 
 
 def _scaled(photos: Tensor) -> Tensor:
@@ -38,12 +38,12 @@ def _scaled(photos: Tensor) -> Tensor:
 def _recoloured(photos: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
     grey = photos.mean(1, keepdim=True)
     photos = grey + (photos - grey) * (1 + saturation)
-    middle = photos.mean((1, 2, 3), keepdim=True)
-    return (middle + (photos - middle) * (1 + contrast) + brightness).clamp(-1, 1)
+    mean = photos.mean((1, 2, 3), keepdim=True)
+    return (mean + (photos - mean) * (1 + contrast) + brightness).clamp(-1, 1)
 
 
 def mixed(views: Tensor, count: int, rng: Generator) -> Tensor:
-    """The first `count` views blended with another one each (Zhang et al. 2018, mixup), which keeps the smaller part."""
+    """Blend the first `count` views with another view each, by at most half (mixup, Zhang et al. 2018)."""
     device = views.device
     weight = torch.rand(count, generator=rng, device=device)[:, None, None, None] / 2
     other = views[torch.randperm(len(views), generator=rng, device=device)[:count]]

@@ -1,4 +1,4 @@
-"""Learning sub-words from captions of many languages, each language weighing the same."""
+"""Learning a sub-word vocabulary from captions in many languages, with equal weight for each language."""
 
 import io
 import random
@@ -12,18 +12,18 @@ _LONGEST_PIECE = 16
 
 
 def learn_vocabulary(captions: Mapping[str, Sequence[str]], size: int, per_language: int, seed: int) -> Subwords:
-    """`size` pieces from `per_language` captions of every language: long lists are sampled, short ones repeated."""
+    """Learn `size` sub-words from `per_language` captions of each language: long lists are sampled, short ones repeated."""
     sentencepiece = require("sentencepiece", "Learning a vocabulary", "train")
     rng = random.Random(seed)
     lines: list[str] = []
     for lang in sorted(captions):
-        whole, rest = divmod(per_language, len(captions[lang]))
-        lines += [*captions[lang]] * whole + rng.sample([*captions[lang]], rest)
-    written = io.BytesIO()
+        repeats, rest = divmod(per_language, len(captions[lang]))
+        lines += [*captions[lang]] * repeats + rng.sample([*captions[lang]], rest)
+    model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter([line for line in word_lines(lines) if line]),
-            model_writer=written,
+            model_writer=model,
             model_type="unigram",
             vocab_size=size,
             hard_vocab_limit=False,
@@ -42,9 +42,9 @@ def learn_vocabulary(captions: Mapping[str, Sequence[str]], size: int, per_langu
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise InputError(f"no vocabulary of {size} pieces can be learned from these captions ({reason(error)}).") from None
-    learned = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
-    pieces = {learned.id_to_piece(number): learned.get_score(number) for number in range(len(learned))}
+        raise InputError(f"a vocabulary of {size} sub-words cannot be learned from these captions ({reason(error)}).") from None
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = {processor.id_to_piece(number): processor.get_score(number) for number in range(len(processor))}
     assert set(BYTES) <= pieces.keys()
     ordinary = [(piece, score) for piece, score in pieces.items() if piece not in SPECIAL]
     return Subwords([*((piece, 0.0) for piece in SPECIAL), *ordinary])

@@ -28,10 +28,10 @@ torch.manual_seed(0)
 towers = {name: nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 4)) for name in ("image", "text")}
 data = torch.randn(2, 50, 6)
 
-def loss_at(step, chance):
-    rows = torch.randperm(50, generator=chance)[:13]
-    made = [nn.functional.normalize(group.encode(towers[name], some[rows], at_once=3), dim=-1) for name, some in zip(towers, data)]
-    return contrastive(*made, 0.1)
+def loss_at(step, rng):
+    rows = torch.randperm(50, generator=rng)[:13]
+    vectors = [group.encode(towers[name], inputs[rows], at_once=3) for name, inputs in zip(towers, data)]
+    return contrastive(*(nn.functional.normalize(some, dim=-1) for some in vectors), 0.1)
 
 folder = Path(sys.argv[1])
 made = fit("x", towers, loss_at, Schedule(12, 1e-2, 0.01, average=0.5), RunContext(folder, "cpu", 3, False, group))
