@@ -1,4 +1,4 @@
-"""1,000 bootstrap resamples by image of tau-c on 16,992 rows, against a loop over scipy: `python benchmarks/bootstrap_speed.py`.
+"""1,000 bootstrap resamples by image, on 16,992 rows, compared with a loop over scipy: `python benchmarks/bootstrap_speed.py`.
 
 The data has the shape of Flickr8k-Expert: 1,000 images, 5,664 pairs with distinct scores, three ratings of 1 to 4 each.
 """

@@ -1,4 +1,4 @@
-"""Captions to measure with: made up, or real ones where the data is at hand."""
+"""Captions for the speed scripts: synthetic, or real ones if the data is available."""
 
 import lzma
 from pathlib import Path
@@ -9,9 +9,9 @@ Entry = tuple[str, list[str]]
 
 
 def synthetic(images: int, references: int = 5, seed: int = 0) -> list[Entry]:
-    """Captions of about eleven words from a vocabulary of 12,000 whose frequencies fall as in language (Zipf).
+    """Captions of about eleven words, from a vocabulary of 12,000 words with frequencies that follow Zipf's law.
 
-    The captions of an image share some of their words. Some words carry capitals, commas, hyphens or an 's.
+    The captions of an image share some of their words. Some words have capitals, commas, hyphens or an 's.
     """
     generator = np.random.default_rng(seed)
     words = np.array([_word(number) for number in range(12_000)])
@@ -43,7 +43,7 @@ def _word(number: int) -> str:
 def real(images: int, data: Path) -> list[Entry]:
     """Five English captions of each photo of Multi30k and Flickr8k; the caption of another photo is the candidate.
 
-    There are 37,206 such photos; the first ones come again, with captions put together from two, to make up the number.
+    There are 37,206 such photos. If more are needed, the first ones are used again, with captions concatenated from two photos.
     """
     groups: dict[str, list[str]] = {}
     for name in ("multi30k/en.tsv.xz", "flickr8k/captions/en.tsv.xz"):

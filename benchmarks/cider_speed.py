@@ -1,6 +1,6 @@
-"""Tokenising and CIDEr-D against pycocoevalcap, in one run: `python benchmarks/cider_speed.py [--data DIR]`.
+"""Tokenizing and CIDEr-D, compared with pycocoevalcap in one run: `python benchmarks/cider_speed.py [--data DIR]`.
 
-Prints seconds, their ratio, and the peak memory of a process that only does ours. Needs Java for the peer's tokeniser.
+Prints seconds, their ratio, and the peak memory of a process that runs only caplens. The tokenizer of pycocoevalcap needs Java.
 """
 
 import argparse
@@ -38,23 +38,24 @@ def peer(entries: list[captions.Entry]) -> tuple[float, float, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=40_000)
-    parser.add_argument("--data", type=Path, help="folder with multi30k/ and flickr8k/, for real captions")
+    parser.add_argument("--data", type=Path, help="the folder with multi30k/ and flickr8k/, for real captions")
     parser.add_argument("--only-ours", action="store_true")
     options = parser.parse_args()
     entries = captions.real(options.images, options.data) if options.data else captions.synthetic(options.images)
     if options.only_ours:
         ours(entries)
         return
-    tokenising, scoring, expected = peer(entries)
-    # Twice, in turn with nothing between, because the first call also fills the tokeniser's memory of words.
+    tokenizing, scoring, expected = peer(entries)
+    # Twice, because the first call also fills the tokenizer's cache of words.
     first, values = ours(entries)
     second, _ = ours(entries)
-    apart = np.abs(values - expected)
+    differences = np.abs(values - expected)
     print(f"{len(entries):,} images, {sum(len(texts) for _, texts in entries):,} references")
-    print(f"pycocoevalcap: tokeniser {tokenising:.1f} s + CIDEr {scoring:.1f} s = {tokenising + scoring:.1f} s")
-    print(f"caplens:       {first:.2f} s ({second:.2f} s once its words are known)")
-    print(f"ratio:         {(tokenising + scoring) / first:.1f} ({(tokenising + scoring) / second:.1f})")
-    print(f"largest difference of a score {apart.max():.1e}; {np.count_nonzero(apart > 1e-6)} scores differ by more than 1e-6")
+    print(f"pycocoevalcap: tokenizer {tokenizing:.1f} s + CIDEr {scoring:.1f} s = {tokenizing + scoring:.1f} s")
+    print(f"caplens:       {first:.2f} s ({second:.2f} s with cached words)")
+    print(f"ratio:         {(tokenizing + scoring) / first:.1f} ({(tokenizing + scoring) / second:.1f})")
+    different = np.count_nonzero(differences > 1e-6)
+    print(f"largest difference of a score {differences.max():.1e}; {different} scores differ by more than 1e-6")
     peak = memory.peak_of([sys.executable, __file__, "--only-ours", *sys.argv[1:]])
     print(f"peak memory of caplens alone, with the captions: {peak:.2f} GiB")
 

@@ -1,8 +1,8 @@
-"""CLIPScore and RefCLIPScore of the Flickr8k-Expert job against common ways to get them: `python benchmarks/clipscore_speed.py`.
+"""CLIPScore and RefCLIPScore of Flickr8k-Expert, compared with common alternatives: `python benchmarks/clipscore_speed.py`.
 
 16,992 rows about 1,000 photos with 5 references each, ViT-B/32 with random weights, on the CPU. The peers are a loop that encodes
-everything of a row for each row, as published scripts do, and torchmetrics' CLIPScore in batches of 32 rows; both are timed on
-some rows and their time is multiplied.
+photo, caption and references of every row, as published scripts do, and torchmetrics' CLIPScore in batches of 32 rows. Both are
+timed on a few rows, and their times are extrapolated.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from caplens.embed import open_engine
 PROMPT = "A photo depicts "
 
 
-def made_up(folder: Path, rows: int = 16_992, images: int = 1_000) -> list[Sample]:
+def synthetic_samples(folder: Path, rows: int = 16_992, images: int = 1_000) -> list[Sample]:
     entries, paths = captions.synthetic(images), photos.make(folder, images)
     pairs = [(row // 3 % images, (row // 3 * 7919) % images) for row in range(rows)]
     return [
@@ -36,21 +36,22 @@ def made_up(folder: Path, rows: int = 16_992, images: int = 1_000) -> list[Sampl
 
 
 def timed(function: Any) -> tuple[float, Any]:
+    """The seconds that a function takes, and its result."""
     start = time.perf_counter()
-    found = function()
-    return time.perf_counter() - start, found
+    result = function()
+    return time.perf_counter() - start, result
 
 
 def measured(backbone: Any) -> dict[str, list[float]]:
-    """Seconds and items of each forward pass, filled while the backbone is used."""
+    """Method of the backbone -> seconds and items of its forward passes, filled while the backbone is used."""
     spent: dict[str, list[float]] = {"encode_pixels": [0.0, 0], "encode_ids": [0.0, 0]}
 
     def timing(inner: Any, total: list[float]) -> Any:
         def run(batch: Any) -> Any:
-            seconds, found = timed(lambda: inner(batch))
+            seconds, vectors = timed(lambda: inner(batch))
             total[0] += seconds
             total[1] += len(batch)
-            return found
+            return vectors
 
         return run
 
@@ -60,7 +61,7 @@ def measured(backbone: Any) -> dict[str, list[float]]:
 
 
 def row_by_row(folder: Path, samples: list[Sample]) -> np.ndarray:
-    """The loop of published scripts: for each row open the photo, encode it, the caption and the references."""
+    """The loop of published scripts: for each row read the photo, and encode it, the caption and the references."""
     import torch
     from transformers import AutoImageProcessor, AutoTokenizer, CLIPModel
 
@@ -101,21 +102,21 @@ def with_torchmetrics(folder: Path, samples: list[Sample], batch: int = 32) -> N
         def get_text_features(self, ids: Any, mask: Any) -> Any:
             return self.inner.get_text_features(ids, mask).pooler_output
 
-    def processor(text: Any = None, **given: Any) -> dict[str, Any]:
-        found = {} if text is None else dict(tokenizer(text, return_tensors="pt", padding=True))
-        return found | (dict(images(given["images"], return_tensors="pt")) if given.get("images") is not None else {})
+    def processor(text: Any = None, **inputs: Any) -> dict[str, Any]:
+        tokens = {} if text is None else dict(tokenizer(text, return_tensors="pt", padding=True))
+        return tokens | (dict(images(inputs["images"], return_tensors="pt")) if inputs.get("images") is not None else {})
 
     metric = CLIPScore(model_name_or_path=lambda: (Plain().eval(), processor))
     with torch.inference_mode():
         for start in range(0, len(samples), batch):
-            some = samples[start : start + batch]
-            opened = [torch.from_numpy(np.array(Image.open(sample.image).convert("RGB"))).permute(2, 0, 1) for sample in some]
-            metric.update(opened, [PROMPT + sample.caption for sample in some])
+            rows = samples[start : start + batch]
+            pixels = [torch.from_numpy(np.array(Image.open(sample.image).convert("RGB"))).permute(2, 0, 1) for sample in rows]
+            metric.update(pixels, [PROMPT + sample.caption for sample in rows])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="the folder of Flickr8k, for real captions; photos are in --images")
+    parser.add_argument("--data", type=Path, help="the folder of Flickr8k, for real captions; needs --images")
     parser.add_argument("--images", type=Path, help="the folder of Flickr8k's photos")
     parser.add_argument("--peer-rows", type=int, default=96, help="rows that the peers are timed on")
     options = parser.parse_args()
@@ -124,7 +125,7 @@ def main() -> None:
         if options.data:
             samples = list(with_images(Flickr8kExpert().load(options.data, "expanded").samples, options.images))
         else:
-            samples = made_up(root / "photos")
+            samples = synthetic_samples(root / "photos")
         texts = list({text for sample in samples for text in (sample.caption, *sample.references)})
         model = models.vit_b_32(root / "model", texts)
         names = ["clipscore", "refclipscore"]
@@ -134,15 +135,15 @@ def main() -> None:
             spent = measured(engine.backbone)
             return caplens.score(samples, names, model=engine, resamples=0), spent
 
-        # Every fourth row, because neighbouring rows are about one photo and one caption.
-        some = samples[:: max(1, len(samples) // options.peer_rows)][: options.peer_rows]
-        loop, peer = timed(lambda: row_by_row(root / "model", some))
+        # Rows at equal distances, because neighbouring rows have the same photo and caption.
+        peer_samples = samples[:: max(1, len(samples) // options.peer_rows)][: options.peer_rows]
+        loop, peer = timed(lambda: row_by_row(root / "model", peer_samples))
         first, (results, spent) = timed(run)
-        torchmetrics, _ = timed(lambda: with_torchmetrics(root / "model", some))
+        torchmetrics, _ = timed(lambda: with_torchmetrics(root / "model", peer_samples))
         second, (again, _) = timed(run)
 
-    loop, torchmetrics = (seconds * len(samples) / len(some) for seconds in (loop, torchmetrics))
-    rows = [samples.index(sample) for sample in some]
+    loop, torchmetrics = (seconds * len(samples) / len(peer_samples) for seconds in (loop, torchmetrics))
+    rows = [samples.index(sample) for sample in peer_samples]
     worst = max(np.abs(results[name].values[rows] - peer[:, column]).max() for column, name in enumerate(names))
     assert all((again[name].values == results[name].values).all() for name in names)
     (image_seconds, images), (text_seconds, text_count) = spent.values()
@@ -150,8 +151,9 @@ def main() -> None:
     print(f"  images {images / image_seconds:.1f}/s, texts {text_count / text_seconds:.0f}/s in the model;", end=" ")
     print(f"share of time in the model {100 * (image_seconds + text_seconds) / first:.0f}%")
     print(f"again, from the store: {second:.2f} s, {first / second:.0f} times as fast")
-    print(f"loop over rows: {loop:.0f} s (from {len(some)} rows), {loop / first:.1f} times slower; scores differ by {worst:.1e}")
-    print(f"torchmetrics, CLIPScore only: {torchmetrics:.0f} s (from {len(some)} rows), {torchmetrics / first:.1f} times slower")
+    print(f"the peers, extrapolated from {len(peer_samples)} rows:")
+    print(f"  loop over rows: {loop:.0f} s, {loop / first:.1f} times slower; scores differ by {worst:.1e}")
+    print(f"  torchmetrics, CLIPScore only: {torchmetrics:.0f} s, {torchmetrics / first:.1f} times slower")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The embedding engine against the bare forward pass: `python benchmarks/engine_speed.py`, made for a GPU.
+"""The embedding engine, compared with the bare forward pass: `python benchmarks/engine_speed.py`, on a GPU.
 
-For each model (random weights): images/s and texts/s of the forward pass on tensors that lie ready on the device; images/s of
-opening and resizing JPEGs without a model; and of the engine, from JPEG files to vectors in the store.
+For each model (random weights): images/s and texts/s of the forward pass on tensors that are already on the device; images/s of
+decoding and resizing JPEGs without a model; and of the engine, from JPEG files to vectors in the store.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def rate(function: Callable[[], Any], items: int, device: str) -> float:
 
 
 def bare(forward: Callable[[], Any], items: int, seconds: float, device: str) -> float:
-    """Items per second of a forward pass done again and again, after a warm-up; the median of five portions."""
+    """Items per second of a repeated forward pass, after a warm-up; the median of five measurements."""
     import torch
 
     with torch.inference_mode():
@@ -52,23 +52,23 @@ def bare(forward: Callable[[], Any], items: int, seconds: float, device: str) ->
         return float(np.median([rate(lambda: [forward() for _ in range(times)], items * times, device) for _ in range(5)]))
 
 
-def opened(path: str, transform: ImageTransform) -> int:
-    """What the engine does to an image before the model."""
+def preprocess(path: str, transform: ImageTransform) -> int:
+    """What the engine does with an image before the model runs."""
     data = read(path)
     image_key(data)
     return len(transform(decode(data, path)))
 
 
-def opening_rate(pool: Executor, paths: list[str], transform: ImageTransform, **options: int) -> float:
+def decoding_rate(pool: Executor, paths: list[str], transform: ImageTransform, **options: int) -> float:
     with pool:
-        list(pool.map(partial(opened, transform=transform), paths[:64], **options))
+        list(pool.map(partial(preprocess, transform=transform), paths[:64], **options))
         start = time.perf_counter()
-        list(pool.map(partial(opened, transform=transform), paths, **options))
+        list(pool.map(partial(preprocess, transform=transform), paths, **options))
         return len(paths) / (time.perf_counter() - start)
 
 
 def distinct(folder: Path, count: int) -> list[str]:
-    """Files that differ, so that each is encoded: a thousand photos, again and again with a number behind their end."""
+    """Write files that differ, so that each is encoded: a thousand photos, repeated with a number appended to the bytes."""
     originals = [Path(path).read_bytes() for path in photos.make(folder / "originals", min(count, 1000))]
     for number in range(count):
         (folder / f"{number:06}.jpg").write_bytes(originals[number % len(originals)] + str(number).encode())
@@ -83,14 +83,14 @@ def measure(name: str, model: str, paths: list[str], texts: list[str], options: 
     pixels = torch.randint(0, 256, (size, 3, 224, 224), device=device).float() / 128 - 1
     pixels = pixels.to(backbone.loaded.network.dtype)
     images_bare = bare(lambda: backbone.image_features(pixels, None), size, options.seconds, device)
-    # Texts of middling length: the engine sorts them, so its batches have all lengths.
-    many = 4 * size
-    ids = sorted((found.ids for found in backbone.tokenize(texts[: 2 * many])), key=len)[many // 2 : many // 2 + many]
+    # Texts of medium length: the engine sorts texts by length, so its batches have all lengths.
+    count = 4 * size
+    ids = sorted((tokens.ids for tokens in backbone.tokenize(texts[: 2 * count])), key=len)[count // 2 : count // 2 + count]
     inputs = {key: value.clone() for key, value in backbone._text_inputs(ids).items()}
-    texts_bare = bare(lambda: backbone.loaded.network.get_text_features(**inputs), many, options.seconds, device)
+    texts_bare = bare(lambda: backbone.loaded.network.get_text_features(**inputs), count, options.seconds, device)
 
-    threads = opening_rate(ThreadPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform)
-    processes = opening_rate(ProcessPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform, chunksize=32)
+    threads = decoding_rate(ThreadPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform)
+    processes = decoding_rate(ProcessPoolExecutor(os.cpu_count()), paths[:8000], backbone.transform, chunksize=32)
     engine = Engine(backbone, Store(root / "store"), batch_size=size if device == "cpu" else None)
     warm = len(paths) // 8
     engine.prepare(paths[:warm], [Text(text) for text in texts[:warm]])
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--images", type=int, default=16_000)
     parser.add_argument("--texts", type=int, default=60_000)
-    parser.add_argument("--seconds", type=float, default=10, help="how long the bare forward pass is timed")
+    parser.add_argument("--seconds", type=float, default=10, help="for how long the bare forward pass is timed")
     parser.add_argument("--model", action="append", choices=list(MAKERS))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +128,7 @@ def main() -> None:
         ]
         mean = sum(map(os.path.getsize, paths[:1000])) / len(paths[:1000])
         print(f"{len(paths):,} JPEGs of 500 x 375, {mean:,.0f} bytes on average; {os.cpu_count()} cores")
-        columns = ["model", "images/s, bare", "opening, threads (processes)", "engine", "of bare (of the slower)"]
+        columns = ["model", "images/s, bare", "decoding, threads (processes)", "engine", "of bare (of the slower)"]
         print(f"| {' | '.join([*columns, 'texts/s, bare', 'engine', 'of bare'])} |")
         print("|---|---|---|---|---|---|---|---|")
         for name in options.model or MAKERS:

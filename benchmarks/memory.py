@@ -1,4 +1,4 @@
-"""The peak memory of a program run by itself."""
+"""The peak memory of a program in a process of its own."""
 
 import subprocess
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def peak_of(command: list[str]) -> float:
-    """Run a command and give its peak resident memory in GiB, as Linux counts it for that process alone."""
+    """Run a command; returns its peak resident memory in GiB, as Linux counts it for that process."""
     process = subprocess.Popen(command)
     status = Path(f"/proc/{process.pid}/status")
     peak = 0

@@ -1,7 +1,7 @@
 """Peak memory and time of CLIPScore for a million pairs over 100,000 images: `python benchmarks/million_pairs.py`.
 
-The model is a stand-in that costs nothing: 512 random numbers. So what is measured is everything else: reading, hashing, the
-store on disk, and cosines. Runs in a process of its own, twice; the second run finds every vector in the store.
+The model is a stand-in that costs nothing: it returns 512 random numbers. So everything else is measured: reading, hashing, the
+store on disk, and cosines. It is run twice, each time in a new process; the second run finds every vector in the store.
 """
 
 import argparse

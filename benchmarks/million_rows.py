@@ -17,11 +17,11 @@ import memory
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--data", type=Path, help="folder with multi30k/ and flickr8k/, for real captions")
+    parser.add_argument("--data", type=Path, help="the folder with multi30k/ and flickr8k/, for real captions")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "captions.jsonl"
-        # A hundred thousand images, ten captions about each.
+        # Ten captions per image.
         images = max(1, options.rows // 10)
         entries = captions.real(images, options.data) if options.data else captions.synthetic(images)
         with path.open("w", encoding="utf-8") as out:

@@ -1,7 +1,7 @@
-"""How fast caplens-mini is: `python benchmarks/mini_speed.py --images PHOTOS --captions FILE.tsv.xz`, on the processor.
+"""The speed of caplens-mini on the CPU: `python benchmarks/mini_speed.py --images PHOTOS --captions FILE.tsv.xz`.
 
-Images and captions per second of the engine, from files to vectors, beside those of opening alone, of tokenising alone and of the
-bare forward pass; and the seconds from starting Python to the scores of ten images.
+Images and captions per second of the engine, from files to vectors, and of decoding, of tokenizing and of the bare forward pass
+alone; and the seconds from starting Python to the scores of ten images.
 """
 
 import argparse
@@ -28,23 +28,23 @@ caplens.score({file!r}, "clipscore", images={images!r}, resamples=0)
 
 def rate(function: Callable[[], object], items: int, times: int = 3) -> float:
     """Items per second, the median of several runs."""
-    found = []
+    rates = []
     for _ in range(times):
         start = time.perf_counter()
         function()
-        found.append(items / (time.perf_counter() - start))
-    return float(np.median(found))
+        rates.append(items / (time.perf_counter() - start))
+    return float(np.median(rates))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True)
-    parser.add_argument("--captions", type=Path, required=True, help="lines of photo, number, caption")
+    parser.add_argument("--captions", type=Path, required=True, help="a file with lines photo<TAB>number<TAB>caption")
     parser.add_argument("--count", type=int, default=2000, help="images; ten times as many captions")
-    given = parser.parse_args()
+    options = parser.parse_args()
     mini = load_backbone("caplens-mini")
-    files = sorted(given.images.iterdir())[: given.count]
-    texts = list(dict.fromkeys(fields[2] for _, fields in read_fields(given.captions, 3)))[: 10 * given.count]
+    files = sorted(options.images.iterdir())[: options.count]
+    texts = list(dict.fromkeys(fields[2] for _, fields in read_fields(options.captions, 3)))[: 10 * options.count]
 
     pixels = [mini.pixels(decode(read(file), str(file))) for file in files[:64]]
     mini.encode_texts(texts[:64])
@@ -53,12 +53,15 @@ def main() -> None:
     rows = [
         ("images/s, files to vectors", rate(lambda: Engine(mini).images(files), len(files))),
         (
-            "images/s, opening and resizing, one thread",
-            rate(lambda: [mini.pixels(decode(read(f), str(f))) for f in files[:500]], 500),
+            "images/s, decoding and resizing, one thread",
+            rate(lambda: [mini.pixels(decode(read(file), str(file))) for file in files[:500]], len(files[:500])),
         ),
-        ("images/s, forward pass", rate(lambda: [mini.encode_pixels(np.stack(pixels[:32])) for _ in range(10)], 320)),
+        (
+            "images/s, forward pass",
+            rate(lambda: [mini.encode_pixels(np.stack(pixels[:32])) for _ in range(10)], 10 * len(pixels[:32])),
+        ),
         ("captions/s, texts to vectors", rate(lambda: Engine(mini).texts([Text(text) for text in texts]), len(texts))),
-        ("captions/s, tokenising", rate(lambda: mini.tokenize(texts), len(texts))),
+        ("captions/s, tokenizing", rate(lambda: mini.tokenize(texts), len(texts))),
         ("captions/s, forward pass", rate(lambda: [mini.encode_ids(batch) for batch in batches], len(texts))),
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +70,7 @@ def main() -> None:
             {"id": photo.name, "image": photo.name, "caption": text} for photo, text in zip(files, texts[:10], strict=False)
         ]
         file.write_text("".join(json.dumps(sample) + "\n" for sample in samples), encoding="utf-8")
-        code = START.format(file=str(file), images=str(given.images))
+        code = START.format(file=str(file), images=str(options.images))
         seconds = []
         for number in range(3):
             environment = {"CAPLENS_CACHE": f"{folder}/cache{number}", "PATH": ""}

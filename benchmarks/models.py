@@ -1,4 +1,4 @@
-"""Models of the right shape with random weights, saved as on the hub: speed does not depend on what the weights are."""
+"""Models of the right shape with random weights, saved in the hub's layout: speed does not depend on the weights."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ _IMAGES = {
 
 
 def vit_b_32(folder: Path, texts: list[str]) -> str:
-    """The shape of `openai/clip-vit-base-patch32`; its name for caplens."""
+    """The shape of `openai/clip-vit-base-patch32`. Returns the model's name for caplens."""
     import torch
     from transformers import CLIPConfig, CLIPModel
 
@@ -35,7 +35,7 @@ def vit_b_32(folder: Path, texts: list[str]) -> str:
 
 
 def vit_h_14_xlm_roberta_large(folder: Path, texts: list[str]) -> str:
-    """The shape of AltCLIP-m18, and nearly that of LAION's ViT-H/14 with XLM-R large."""
+    """The shape of AltCLIP-m18, which is nearly that of LAION's ViT-H/14 with XLM-R large."""
     from transformers import AltCLIPConfig, AltCLIPModel
 
     _tokenizer(folder, texts, "XLMRobertaTokenizer", 512)
@@ -50,7 +50,7 @@ def _save(folder: Path, network: Any) -> str:
 
 
 def _tokenizer(folder: Path, texts: list[str], kind: str, length: int) -> None:
-    """Sub-words learned on the captions, so that texts are about as long as with the models' own."""
+    """Write a sub-word tokenizer trained on the captions, so that texts have about as many tokens as with the models' own."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -62,5 +62,5 @@ def _tokenizer(folder: Path, texts: list[str], kind: str, length: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token", "mask_token"), special, strict=True))
-    about = {"tokenizer_class": kind, "model_max_length": length, **names}
-    (folder / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
+    config = {"tokenizer_class": kind, "model_max_length": length, **names}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Photos to measure with: made up, as large as those of Flickr8k and about as hard to decode."""
+"""Synthetic photos for the speed scripts, as large as those of Flickr8k and about as expensive to decode."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from PIL import Image, ImageFilter
 
 
 def make(folder: Path, count: int, size: tuple[int, int] = (500, 375)) -> list[str]:
-    """JPEGs of blurred noise at several scales, as photos have; about 100 kB each."""
+    """Write JPEGs of noise at several scales, as in photos; about 100 kB each. Returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(0)
     noise = Image.fromarray(generator.integers(0, 256, (size[1] * 2, size[0] * 2, 3), dtype=np.uint8))

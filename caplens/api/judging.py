@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from caplens.api.metrics import Metrics, metrics_of_models
+from caplens.benchmarks.base import Benchmark, BenchmarkData
 from caplens.benchmarks.evaluate import evaluate_metrics
 from caplens.benchmarks.own_ratings import measure_agreement
 from caplens.benchmarks.registry import get_benchmark
@@ -19,7 +20,7 @@ from caplens.results.suite import SuiteResult
 
 
 def bench(
-    name: str,
+    name: str | Benchmark[BenchmarkData],
     data: str | PathLike[str],
     metrics: Metrics | None = None,
     *,
@@ -36,7 +37,7 @@ def bench(
     Parameters
     ----------
     name
-        As `caplens list benchmarks` shows it.
+        As `caplens list benchmarks` shows it, or a `Benchmark` of your own.
     data
         The folder of its files, or of several data sets.
     metrics
@@ -68,7 +69,8 @@ def bench(
     """
     built = metrics_of_models("bench", metrics, images, models, options, keywords)
     lang = keywords.get("lang") or (options.lang if options else None) or "en"
-    return evaluate_metrics(get_benchmark(name), data, built, protocol, resamples, seed, images, lang, skip=metrics is None)
+    benchmark = get_benchmark(name) if isinstance(name, str) else name
+    return evaluate_metrics(benchmark, data, built, protocol, resamples, seed, images, lang, skip=metrics is None)
 
 
 def bench_many(

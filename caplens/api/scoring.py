@@ -72,6 +72,9 @@ def score(
     built = metrics_of("score", metrics, images, options)
     joined = read_captions(samples, references, images, options.lang)
     result = run_metrics(joined, built, strict=strict, keep_columns=keep_columns, lang=options.lang)
+    systems = {system for system in result.systems if system is not None}
+    if len(systems) > 1:
+        result.warnings.append(f"the captions of {len(systems)} systems were scored together; 'compare' tells them apart.")
     if resamples:
         _add_intervals(result, options.lang, resamples, seed)
     return result

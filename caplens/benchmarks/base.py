@@ -94,7 +94,7 @@ class Benchmark(ABC, Generic[L]):
         Whether there are captions in English.
     """
 
-    name: ClassVar[str]
+    name: str
     summary: ClassVar[str]
     protocols: ClassVar[dict[str, str]]
     published: ClassVar[tuple[Published, ...]] = ()

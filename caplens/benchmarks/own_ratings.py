@@ -30,11 +30,11 @@ class OwnRatings(RatingBenchmark):
     protocols = AGGREGATIONS
 
     def __init__(self, name: str, coefficients: Sequence[str] | None = None) -> None:
-        self.name = name  # type: ignore[misc]
+        self.name = name
         if coefficients is not None:
             for coefficient in coefficients:
                 get_coefficient(coefficient)
-            self.coefficients = tuple(coefficients)  # type: ignore[misc]
+            self.coefficients = tuple(coefficients)
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
         raise NotImplementedError

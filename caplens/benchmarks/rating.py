@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import ClassVar
 
 from caplens.arrays import Flags, Floats
 from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
@@ -20,7 +19,7 @@ class RatedSamples(BenchmarkData):
 class RatingBenchmark(Benchmark[RatedSamples]):
     """People rated captions; a score is correlated with their ratings."""
 
-    coefficients: ClassVar[tuple[str, ...]] = ("tau-c", "tau-b", "spearman", "pearson")
+    coefficients: tuple[str, ...] = ("tau-c", "tau-b", "spearman", "pearson")
     """The first is the one papers use."""
 
     def judge(self, loaded: RatedSamples, values: Floats, scored: Flags, resamples: int, seed: int) -> dict[str, Measured]:

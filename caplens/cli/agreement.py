@@ -7,7 +7,17 @@ import typer
 
 from caplens import api
 from caplens.cli.command import command
-from caplens.cli.options import Lang, MetricOptions, ModelOptions, OutputOptions, ReferencesOption, Seed, listed
+from caplens.cli.options import (
+    Lang,
+    MetricOptions,
+    ModelOptions,
+    OutputOptions,
+    ReferencesOption,
+    ScoresOption,
+    Seed,
+    listed,
+    with_external,
+)
 from caplens.cli.output import write_result
 
 EXAMPLES = """
@@ -32,6 +42,7 @@ def agreement(
         list[str] | None,
         typer.Option(help="tau-c, tau-b, spearman or pearson; may be given several times, the main one first. \\[default: all]"),
     ] = None,
+    scores: ScoresOption = None,
     criterion: Annotated[str | None, typer.Option(help="The criterion whose ratings count, where there are several.")] = None,
     resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = 1000,
     seed: Seed = 0,
@@ -47,7 +58,7 @@ def agreement(
     models.announce(names)
     result = api.agreement(
         captions,
-        names,
+        with_external(names, scores),
         references=references,
         images=models.images,
         models=models.models,

@@ -13,14 +13,13 @@ from caplens.benchmarks.rating import RatedSamples
 from caplens.benchmarks.registry import get_benchmark
 from caplens.benchmarks.suite import SuiteOptions
 from caplens.cli.command import command
-from caplens.cli.options import MetricOptions, ModelOptions, OutputOptions, Seed, listed
+from caplens.cli.options import MetricOptions, ModelOptions, OutputOptions, ScoresOption, Seed, listed, with_external
 from caplens.cli.output import info, warn, write_result
 from caplens.comparison import crossmodal3600
 from caplens.data import write_samples
 from caplens.data.files import ensure_writable
 from caplens.data.sample import Rating
 from caplens.errors import InputError
-from caplens.metrics.external import ExternalScores
 from caplens.metrics.registry import MetricChoice
 from caplens.results.suite import SuiteResult
 
@@ -48,12 +47,7 @@ def bench(
     lang: Annotated[
         str | None, typer.Option(help="Languages of the captions (en,ja), or all. \\[default: en; all with 'bench all']")
     ] = None,
-    scores: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Scores of your own metric: JSONL with id and score, named after the file; may be given several times."
-        ),
-    ] = None,
+    scores: ScoresOption = None,
     export_items: Annotated[Path | None, typer.Option(help="Write what is judged, with its ids, to this file, and stop.")] = None,
     translation_quality: Annotated[
         Path | None, typer.Option(help="A file with lang, caption and quality of translations, for the tables across languages.")
@@ -74,7 +68,6 @@ def bench(
         _write_items(name, data, protocol, lang, export_items)
         return
     names = listed(metrics.metric)
-    external = [ExternalScores.read(path) for path in scores or []]
     langs = _langs(name, lang)
     if translation_quality is not None and langs is not None and len(langs) < 2:
         raise InputError("--translation-quality is for several languages of one benchmark; name them with --lang.")
@@ -87,7 +80,7 @@ def bench(
         resamples,
         seed,
     )
-    suite = _run(request, data, [*(names or []), *external] or None, models, metrics)
+    suite = _run(request, data, with_external(names, scores), models, metrics)
     write_result(suite, output.output, form, {"data": data, "images": models.images})
     if translation_quality is not None and not suite.correlations:
         warn(["--translation-quality was not used: no benchmark has the same items in several languages."])

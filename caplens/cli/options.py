@@ -12,9 +12,10 @@ from caplens.cli.output import Format, choose_format, info, warn
 from caplens.data.languages import base_language
 from caplens.embed.engine import Overlong
 from caplens.errors import InputError
+from caplens.metrics.external import ExternalScores
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.metrics.prompts import Prompt
-from caplens.metrics.registry import needs_encoder
+from caplens.metrics.registry import MetricChoice, needs_encoder
 
 _PANEL = "Scores that look at the image"
 _LANGUAGE = re.compile(r"([\w-]*)=")
@@ -30,6 +31,10 @@ Lang = Annotated[str | None, typer.Option(help="The language of captions that na
 TokenizerOption = Annotated[str | None, typer.Option(help="The tokenizer for all captions. \\[default: by language]")]
 DfOption = Annotated[
     Path | None, typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'count-df'.")
+]
+ScoresOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Scores of your own metric: JSONL with id and score, named after the file; may be given several times."),
 ]
 Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
@@ -51,6 +56,11 @@ def _model_option(*names: str, help: str, **more: Any) -> Any:
 def listed(values: list[str] | None) -> list[str] | None:
     """`-m cider -m bleu4,rouge-l` -> three names; None if the option was not given."""
     return [name.strip() for value in values for name in value.split(",") if name.strip()] if values else None
+
+
+def with_external(names: list[str] | None, paths: list[Path] | None) -> list[MetricChoice] | None:
+    """The metrics named, and those whose scores are in files; None if there are neither."""
+    return [*(names or []), *(ExternalScores.read(path) for path in paths or [])] or None
 
 
 @option_group

@@ -4,6 +4,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from caplens import api
@@ -96,7 +97,9 @@ def _failure(result: ScoreResult) -> str:
     labels = list(result.labelled_errors(result.failed_rows).items())
     shown = [f"{label}: {reason}" for label, reason in labels[:_SHOWN_ERRORS]]
     more = [f"… and {len(labels) - len(shown)} more"] if len(labels) > len(shown) else []
-    return f"{result.failed} of {len(result.ids)} captions have no score ({'; '.join(shown + more)})."
+    scored = any(not np.isnan(scores.values[row]) for scores in result.metrics.values() for row in result.failed_rows)
+    what = "have no score, or an input that cannot be used" if scored else "have no score"
+    return f"{result.failed} of {len(result.ids)} captions {what} ({'; '.join(shown + more)})."
 
 
 def register(app: typer.Typer) -> None:

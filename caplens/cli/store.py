@@ -85,11 +85,11 @@ def prune(
     older_than: Annotated[float | None, typer.Option(min=0, help="Remove those of models not used for this many days.")] = None,
     max_size: Annotated[float | None, typer.Option(min=0, help="Keep at most this many GB, last used models first.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove all.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only info what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
 ) -> None:
     """Remove vectors that are no longer wanted; they are made again when needed."""
     if model is None and older_than is None and max_size is None and not everything:
-        raise InputError("info what to remove: --model, --older-than, --max-size or --all.")
+        raise InputError("choose what to remove: --model, --older-than, --max-size or --all.")
     if model is not None and len(model) < _SHORT:
         raise InputError(f"give a model's name, or at least {_SHORT} characters of its fingerprint; --all removes all.")
     kept = _store(store)
@@ -116,7 +116,9 @@ def verify(shown: FormatOptions, store: Folder = None) -> None:
         [_name(about), count, "the whole file" if broken < 0 else broken] for about, count, broken in checked
     ]
     damaged = any(broken for *_, broken in checked)
-    notes = [f"nothing is kept in {kept.folder}" if not checked else "what was damaged was removed" if damaged else "all is well"]
+    notes = [
+        f"nothing is kept in {kept.folder}" if not checked else "what was damaged was removed" if damaged else "no damage found"
+    ]
     done = {"checked": [{"model": about.model, "vectors": count, "damaged": broken} for about, count, broken in checked]}
     table = Table(["model", "vectors", "damaged"], rows, notes=notes)
     write_tables([table], None, shown.checked(), lambda: done)

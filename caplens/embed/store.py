@@ -3,7 +3,7 @@
 A vector stands for a whole image or text; a matrix has a row for each frame of a video or token of a text.
 
 SQLite's write-ahead log makes every batch that was written survive `kill -9`, and lets several processes share a file. Each row
-carries a checksum; a row, or a whole file, that is damaged counts as missing and is made again.
+carries a checksum; a row, or a whole file, that is damaged is treated as missing and computed again.
 """
 
 import shutil
@@ -29,15 +29,15 @@ from caplens.progress import logger, track
 T = TypeVar("T")
 
 _SUFFIX = ".vectors"
-_PATIENCE = 60
+_LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
 _KEYS_PER_QUERY = 500
 _NONE = "False"
-_OUTSIDE = {
+_ENVIRONMENT_ERRORS = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH,
 }  # fmt: skip
-"""Errors for which the file is not to blame."""
+"""Errors of the environment (permissions, locks, a full disk), not of the file."""
 _TABLES = """
     CREATE TABLE IF NOT EXISTS vectors (
         key BLOB PRIMARY KEY, vector BLOB NOT NULL, cut INTEGER NOT NULL, checksum INTEGER NOT NULL
@@ -62,13 +62,13 @@ class ModelVectors:
     """The vectors and matrices of one model."""
 
     def __init__(self, path: Path, model: str, fingerprint: str, used: float | None = None) -> None:
-        """`used` is when it was last used, where opening it now does not count as a use."""
+        """`used` keeps the time of the last use, so that inspecting a store does not change it."""
         self.path, self._model, self._fingerprint, self._used = path, model, fingerprint, used
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
 
     def present(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Which of the keys have a vector, without looking at it."""
+        """Which of the keys have a vector, without checking it."""
 
         def query(connection: sqlite3.Connection) -> set[bytes]:
             return {key for key, *_ in _select(connection, "key", "vectors", keys)}
@@ -90,7 +90,7 @@ class ModelVectors:
         return StoredVectors(vectors, present, flags)
 
     def put(self, keys: Sequence[bytes], vectors: Vectors, flags: Sequence[bool]) -> None:
-        """Keep vectors; they are safe when this returns."""
+        """Keep vectors. They are committed when this returns, and survive a killed process."""
         self._insert(
             "vectors",
             [(key, vector.tobytes(), int(flag)) for key, vector, flag in zip(keys, _stored(vectors), flags, strict=True)],
@@ -102,7 +102,7 @@ class ModelVectors:
         return {key: np.frombuffer(matrix, dtype="<f4").reshape(count, -1) for key, matrix, count in rows}
 
     def put_matrices(self, matrices: Mapping[bytes, Vectors]) -> None:
-        """Keep a matrix per key; they are safe when this returns."""
+        """Keep a matrix per key, committed when this returns."""
         self._insert("matrices", [(key, _stored(matrix).tobytes(), len(matrix)) for key, matrix in matrices.items()])
 
     def _insert(self, table: str, rows: Sequence[tuple[bytes, bytes, int]]) -> None:
@@ -157,7 +157,7 @@ class ModelVectors:
             self._remove()
 
     def reset(self) -> None:
-        """Remove everything."""
+        """Delete the file; the next query creates an empty one."""
         with self._lock:
             self._remove()
 
@@ -167,7 +167,7 @@ class ModelVectors:
         remove(self.path)
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT, check_same_thread=False)
         weakref.finalize(self, connection.close)
         # A page should hold several vectors.
         connection.execute("PRAGMA page_size = 16384")
@@ -192,12 +192,12 @@ def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[tuple[bytes, 
 
 
 def _stored(numbers: Vectors) -> Vectors:
-    """In the byte order of the file, whatever the machine's is."""
+    """As little-endian float32, the byte order of the file."""
     return numbers.astype("<f4", copy=False)
 
 
 def _checksum(key: bytes, data: bytes, number: int) -> int:
-    """Of an entry and its number; -1, which is not a checksum, where it cannot have been written here."""
+    """CRC-32 of an entry; -1, which is never a CRC, for malformed rows."""
     try:
         return zlib.crc32(data, zlib.crc32(key, int(number))) if len(data) % 4 == 0 else -1
     except (TypeError, ValueError):
@@ -205,12 +205,12 @@ def _checksum(key: bytes, data: bytes, number: int) -> int:
 
 
 def _is_damage(error: Exception) -> bool:
-    """A damaged file may lack a table or hold bytes that are not text; only errors from outside are not damage."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OUTSIDE
+    """A damaged file may lack a table or hold bytes that are not text; only errors of the environment are not damage."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _ENVIRONMENT_ERRORS
 
 
 def remove(path: Path) -> None:
-    """A file of vectors and what SQLite keeps beside it."""
+    """Delete a file of vectors and its SQLite side files."""
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -227,14 +227,14 @@ class ModelVectorsInfo(NamedTuple):
 
 
 class Store:
-    """A folder with a file of vectors for each model. It is made when there is something to keep."""
+    """A folder with one file of vectors per model. It is created when the first model is opened."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         self.folder = Path(folder).expanduser()
 
     @classmethod
     def temporary(cls) -> "Store":
-        """One that is gone with the process."""
+        """A store in a temporary folder, deleted with the object or at exit."""
         store = cls(tempfile.mkdtemp(prefix="caplens-"))
         weakref.finalize(store, shutil.rmtree, store.folder, ignore_errors=True)
         return store
@@ -250,7 +250,7 @@ class Store:
         return ModelVectors(self.folder / f"{fingerprint[:32]}{_SUFFIX}", model, fingerprint)
 
     def models(self) -> list[ModelVectorsInfo]:
-        """What is kept, last used first."""
+        """The stored models, last used first."""
         infos = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}")]
         return sorted(infos, key=lambda about: -about.used)
 
@@ -263,7 +263,7 @@ class Store:
     def verify(self) -> Iterator[tuple[ModelVectorsInfo, int, int]]:
         """For each model: how many vectors were there, and how many of them were damaged and have been removed.
 
-        Of a file that is damaged as a whole nobody knows the number: it is removed, and -1 stands for all.
+        A file that cannot be read is removed and reported as (0, -1), since its number of entries is unknown.
         """
         for about in self.models():
             if about.model is None:
@@ -276,10 +276,10 @@ class Store:
 
     def _about(self, path: Path) -> ModelVectorsInfo:
         size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
-        # In a folder that cannot be written SQLite reads only files that it may take for unchanging.
+        # In a read-only folder SQLite opens a file with a write-ahead log only with immutable=1.
         for mode in ("mode=ro", "immutable=1"):
             try:
-                with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_PATIENCE)) as connection:
+                with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_LOCK_TIMEOUT)) as connection:
                     model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
                     (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
                     return ModelVectorsInfo(str(model), str(fingerprint), count, size, float(used), path)
@@ -289,5 +289,5 @@ class Store:
 
 
 def default_store() -> Store:
-    """The one in the user's cache."""
+    """The store in the user's cache folder."""
     return Store(cache_folder() / "vectors")

@@ -94,7 +94,7 @@ class Metric(ABC):
     """
 
     name: str
-    needs: ClassVar[frozenset[str]] = frozenset({"caption"})
+    needs: frozenset[str] = frozenset({"caption"})
     summary: ClassVar[str] = ""
 
     @classmethod

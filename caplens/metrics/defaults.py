@@ -6,7 +6,7 @@ Task = Literal["score", "compare", "bench", "agreement", "crossmodal", "robustne
 
 
 class DefaultMetrics(NamedTuple):
-    """The metrics of a task."""
+    """The default metrics of a task."""
 
     text: tuple[str, ...]
     """Without images."""
@@ -15,18 +15,19 @@ class DefaultMetrics(NamedTuple):
 
 
 _COCO = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider")
-_JUDGED = ("bleu1", "bleu4", "rouge-l", "cider", "length")
+_AGREEMENT = ("bleu1", "bleu4", "rouge-l", "cider", "length")
 DEFAULT_METRICS: dict[Task, DefaultMetrics] = {
     "score": DefaultMetrics(_COCO, ("clipscore",)),
     "compare": DefaultMetrics(("bleu4", "rouge-l", "cider"), ("clipscore",)),
-    "bench": DefaultMetrics(_JUDGED, (*_JUDGED, "clipscore", "refclipscore")),
-    "agreement": DefaultMetrics(_JUDGED, (*_JUDGED, "clipscore", "refclipscore")),
+    "bench": DefaultMetrics(_AGREEMENT, (*_AGREEMENT, "clipscore", "refclipscore")),
+    "agreement": DefaultMetrics(_AGREEMENT, (*_AGREEMENT, "clipscore", "refclipscore")),
     "crossmodal": DefaultMetrics(("cider",), ("cider", "clipscore")),
     "robustness": DefaultMetrics(_COCO, ("clipscore",)),
 }
 EXAMPLE_METRICS = ("clipscore", "refclipscore", "cider", "bleu4")
-"""What the example inside the package is scored with."""
+"""Of the example inside the package (`caplens score --example`, `caplens demo`)."""
 
 
 def default_metrics(task: Task, *, with_images: bool) -> list[str]:
+    """The metrics of a task; `with_images` where images, or a model that encodes them, were given."""
     return list(DEFAULT_METRICS[task].images if with_images else DEFAULT_METRICS[task].text)

@@ -169,10 +169,11 @@ def _image(sample: Sample) -> ImageSource:
 class EmbeddingMetric(Metric):
     """A metric of cosines. Subclasses say how they become scores."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"caption", "image", "encoder"})
+    needs: frozenset[str] = frozenset({"caption", "image", "encoder"})
     prompt: ClassVar[Mapping[str, str]] = {}
     """Language -> the text before captions, unless the user gives another."""
-    weight: float
+    weight: float = 1.0
+    """What cosines are multiplied with, unless the user or the model says otherwise."""
 
     def __init__(
         self, engine: Engine, prompt: Prompt | None = None, lang: str | None = None, weight: float | None = None

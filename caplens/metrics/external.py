@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class ExternalScoreCollector(Collector):
 class ExternalScores(Metric):
     """A metric whose values are known: sample id -> score."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: frozenset[str] = frozenset()
 
     def __init__(self, name: str, scores: Mapping[str, float]) -> None:
         self.name, self._scores = name, scores

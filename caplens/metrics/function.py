@@ -42,7 +42,7 @@ class FunctionMetric(Metric):
         parameters = list(inspect.signature(function).parameters)
         self._by_caption = [name for name in parameters if name in _PARAMETERS] if parameters != ["samples"] else []
         parameters_needed = frozenset(self._by_caption) & {"references", "image", "video", "source"}
-        self.needs = (frozenset(needs) or parameters_needed) | {"caption"}  # type: ignore[misc]
+        self.needs = (frozenset(needs) or parameters_needed) | {"caption"}
 
     def collectors(self) -> tuple[SampleCollector]:
         return (SampleCollector(self.needs),)

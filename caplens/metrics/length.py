@@ -1,7 +1,5 @@
 """Caption length in tokens: the baseline that any score should beat."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from caplens.arrays import Floats
@@ -12,7 +10,7 @@ from caplens.text.corpus import TokenizedCorpus
 
 class Length(LexicalMetric):
     name = "length"
-    needs: ClassVar[frozenset[str]] = frozenset({"caption"})
+    needs: frozenset[str] = frozenset({"caption"})
 
     def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
         values = corpus.candidates.lengths.astype(np.float64)

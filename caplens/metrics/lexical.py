@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def _is_not_latin(text: str) -> bool:
 class LexicalMetric(Metric):
     """A metric of tokens. Subclasses say what one language's entries score."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"caption", "references"})
+    needs: frozenset[str] = frozenset({"caption", "references"})
     pool: Pool = staticmethod(mean_pool)
 
     def __init__(self, tokenizer: str | None = None, lang: str | None = None) -> None:

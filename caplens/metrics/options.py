@@ -5,7 +5,7 @@ The API, the command line, the adapters and the registry all build metrics from 
 
 from dataclasses import dataclass, fields, replace
 from os import PathLike
-from typing import Self, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from caplens.backbones.base import Backbone
 from caplens.backbones.load_options import LoadOptions
@@ -72,10 +72,10 @@ class ScoringOptions:
         if self.weight is not None and not self.weight > 0:
             raise InputError(f"the weight must be above 0, not {self.weight}.")
 
-    @classmethod
-    def of(cls, options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> Self:
+    @staticmethod
+    def of(options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> "ScoringOptions":
         """`options`, or the defaults, with single fields changed."""
-        names = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(ScoringOptions)]
         unknown = next((name for name in keywords if name not in names), None)
         if unknown is not None:
             raise InputError(
@@ -86,7 +86,7 @@ class ScoringOptions:
             raise InputError(
                 f"options are a ScoringOptions, not {options!r}; pass single options by name, as in tokenizer='13a'."
             )
-        return replace(options or cls(), **keywords)  # type: ignore[return-value]
+        return replace(options or ScoringOptions(), **keywords)
 
     def engine(self) -> Engine:
         """The engine of the model."""

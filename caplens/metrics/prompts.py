@@ -12,7 +12,7 @@ from caplens.errors import InputError
 CLIPSCORE_PROMPTS: Mapping[str, str] = {"en": "A photo depicts "}
 """Language -> prompt, of CLIPScore and PAC-S (Hessel et al. 2021, section 3)."""
 Prompt = str | Mapping[str, str]
-"""A prompt for all captions, or language -> prompt; languages that are not named have the metric's own."""
+"""A prompt for all captions, or language -> prompt; languages that are not named have the metric's default."""
 
 
 class Prompts:
@@ -20,19 +20,22 @@ class Prompts:
 
     def __init__(self, prompt: Prompt | None, default: Mapping[str, str]) -> None:
         if prompt is not None and not isinstance(prompt, str | Mapping):
-            raise InputError(f"a prompt is a text, or a text for each language, not {prompt!r}.")
-        self._for_all = prompt if isinstance(prompt, str) else ""
-        self._named = {} if isinstance(prompt, str) else dict(default)
+            raise InputError(f"a prompt must be a text, or a mapping from language to text, not {prompt!r}.")
+        self._fallback = prompt if isinstance(prompt, str) else ""
+        self._by_language = {} if isinstance(prompt, str) else dict(default)
         for lang, text in prompt.items() if isinstance(prompt, Mapping) else ():
-            self._named[base_language(lang)] = text
-        self.key = (self._for_all, *sorted(self._named.items()))
+            self._by_language[base_language(lang)] = text
+        # Metrics with equal keys encode the same texts.
+        self.key = (self._fallback, *sorted(self._by_language.items()))
 
     def __call__(self, lang: str) -> str:
-        return self._named.get(lang, self._for_all)
+        return self._by_language.get(lang, self._fallback)
 
     def signature(self, langs: Sequence[str]) -> str:
-        """`A photo depicts ` or, with several languages, `A photo depicts [en],none[de fr]`."""
-        users: dict[str, list[str]] = {}
+        """The prompts in a metric's signature: `A photo depicts `, or `none[de fr],A photo depicts [en]` with several."""
+        langs_by_prompt: dict[str, list[str]] = {}
         for lang in sorted(langs):
-            users.setdefault(self(lang).replace("|", r"\|") or "none", []).append(lang)
-        return ",".join(text if len(users) == 1 else f"{text}[{' '.join(langs)}]" for text, langs in users.items())
+            langs_by_prompt.setdefault(self(lang).replace("|", r"\|") or "none", []).append(lang)
+        return ",".join(
+            text if len(langs_by_prompt) == 1 else f"{text}[{' '.join(group)}]" for text, group in langs_by_prompt.items()
+        )

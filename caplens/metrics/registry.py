@@ -15,14 +15,14 @@ from caplens.plugins import find_plugins, import_object, load_plugin
 MetricChoice = str | Metric | SampleFunction | CaptionFunction
 """A name, a `Metric`, or a function; see `caplens.metric`."""
 PLUGINS = "caplens.metrics"
-"""The entry points of other packages."""
+"""The entry-point group in which other packages register metrics."""
 
 
 class MetricEntry(NamedTuple):
     module: str
     class_name: str
     needs: str
-    """For people."""
+    """As `caplens list metrics` shows it."""
     summary: str
 
 
@@ -36,23 +36,34 @@ METRICS = {
         "cider", "Cider", "references", "CIDEr-D as the COCO evaluation computes it: what papers report (0 to 10)"
     ),
     "cider-original": MetricEntry(
-        "cider", "CiderOriginal", "references", "CIDEr by the paper's equations, without clipping (0 to 10)"
+        "cider",
+        "CiderOriginal",
+        "references",
+        "CIDEr by the paper's equations, without CIDEr-D's clipping and length penalty (0 to 10)",
     ),
     "length": MetricEntry("length", "Length", "caption", "tokens in the caption: the baseline any score should beat"),
     "clipscore": MetricEntry(
         "clipscore",
         "ClipScore",
         "image, model",
-        "CLIPScore: w times the cosine of caption and image (w is 2.5; 1 with caplens-mini)",
+        "CLIPScore: w * max(cosine of caption and image, 0) (w is 2.5; 1 with caplens-mini)",
     ),
     "refclipscore": MetricEntry(
-        "clipscore", "RefClipScore", "image, references, model", "the harmonic mean of CLIPScore and the best reference's cosine"
+        "clipscore",
+        "RefClipScore",
+        "image, references, model",
+        "the harmonic mean of CLIPScore and the highest cosine with a reference",
     ),
-    "pacs": MetricEntry("pacs", "PacS", "image, PAC-S checkpoint", "PAC-S: w times the cosine of caption and image (w is 2)"),
+    "pacs": MetricEntry("pacs", "PacS", "image, PAC-S checkpoint", "PAC-S: w * max(cosine of caption and image, 0) (w is 2)"),
     "refpacs": MetricEntry(
-        "pacs", "RefPacS", "image, references, PAC-S checkpoint", "the harmonic mean of PAC-S and the best reference's cosine"
+        "pacs",
+        "RefPacS",
+        "image, references, PAC-S checkpoint",
+        "the harmonic mean of PAC-S and the highest cosine with a reference",
     ),
-    "mcs": MetricEntry("mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore without its English prompt"),
+    "mcs": MetricEntry(
+        "mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore with a multilingual text encoder and no prompt"
+    ),
     "clip+cider": MetricEntry("clip_cider", "ClipCider", "image, references, model", "the mean of CLIPScore and CIDEr-D"),
     "meteor": MetricEntry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
     "spice": MetricEntry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
@@ -60,56 +71,61 @@ METRICS = {
 
 
 def list_metrics() -> dict[str, tuple[str, str]]:
-    """Name -> what it needs and a summary, of every metric that there is."""
+    """Name -> (requirements, summary) of all available metrics, those of other packages included."""
     entries = {name: (entry.needs, entry.summary) for name, entry in METRICS.items()}
     for name in find_plugins(PLUGINS):
         if name not in entries:
-            plugin = _checked(load_plugin(PLUGINS, name), name)
-            entries[name] = (", ".join(sorted(plugin.needs - {"caption"})) or "caption", plugin.summary)
+            plugin = _require_metric_class(load_plugin(PLUGINS, name), name)
+            entries[name] = (
+                ", ".join(sorted(plugin.needs - {"caption"})).replace("encoder", "model") or "caption",
+                plugin.summary,
+            )
     return entries
 
 
 def metric_class(name: str) -> type[Metric]:
-    """The class of a metric: by its name, as CIDEr, Bleu_4, ROUGE_L, …, or by its path `package.module:Class`."""
+    """The class of a metric, by name in any common spelling (CIDEr, Bleu_4, ROUGE_L) or by path (`package.module:Class`)."""
     if ":" in name:
-        return _checked(import_object(name), name)
+        return _require_metric_class(import_object(name), name)
     canonical = canonical_name(name)
     if canonical in METRICS:
         entry = METRICS[canonical]
-        return _checked(getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name), name)
-    return _checked(load_plugin(PLUGINS, canonical), name)
+        return _require_metric_class(getattr(import_module(f"caplens.metrics.{entry.module}"), entry.class_name), name)
+    return _require_metric_class(load_plugin(PLUGINS, canonical), name)
 
 
 def canonical_name(name: str) -> str:
     """The name as caplens writes it; an error if there is no such metric."""
     if ":" in name:
         return name
-    spelled = {_plain(metric): metric for metric in METRICS} | {"rouge": "rouge-l"}
-    if _plain(name) not in spelled:
-        spelled = {_plain(metric): metric for metric in find_plugins(PLUGINS)} | spelled
-    if _plain(name) not in spelled:
-        near = get_close_matches(_plain(name), spelled, 1)
-        meant = f" Did you mean {spelled[near[0]]!r}?" if near else ""
-        raise InputError(f"unknown metric {name!r}; choose from: {', '.join(sorted(set(spelled.values()), key=_order))}.{meant}")
-    return spelled[_plain(name)]
+    by_spelling = {_fold_name(metric): metric for metric in METRICS} | {"rouge": "rouge-l"}
+    if _fold_name(name) not in by_spelling:
+        by_spelling = {_fold_name(metric): metric for metric in find_plugins(PLUGINS)} | by_spelling
+    if _fold_name(name) not in by_spelling:
+        near = get_close_matches(_fold_name(name), by_spelling, 1)
+        hint = f" Did you mean {by_spelling[near[0]]!r}?" if near else ""
+        raise InputError(
+            f"unknown metric {name!r}; choose from: {', '.join(sorted(set(by_spelling.values()), key=_order))}.{hint}"
+        )
+    return by_spelling[_fold_name(name)]
 
 
 def _order(name: str) -> int:
     return list(METRICS).index(name) if name in METRICS else len(METRICS)
 
 
-def _plain(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def _checked(candidate: object, name: str) -> type[Metric]:
+def _require_metric_class(candidate: object, name: str) -> type[Metric]:
     if not isinstance(candidate, type) or not issubclass(candidate, Metric):
         raise InputError(f"{name!r} is not a metric: it must be a class derived from caplens.metrics.Metric.")
     return candidate
 
 
 def get_metric(name: str, options: ScoringOptions | None = None, **keywords: Unpack[ScoringKeywords]) -> Metric:
-    """The metric called `name`, with those of the options that it has.
+    """The metric called `name`, built with the options that apply to it.
 
     Parameters
     ----------
@@ -132,7 +148,7 @@ def get_metric(name: str, options: ScoringOptions | None = None, **keywords: Unp
 
 
 def needs_encoder(name: str | Metric) -> bool:
-    """Whether a metric computes with a model of images and texts; False for names that do not exist."""
+    """Whether a metric needs an image-text encoder such as CLIP; False for names that do not exist."""
     if isinstance(name, Metric):
         return "encoder" in name.needs
     try:
@@ -150,7 +166,7 @@ def _as_metric(entry: MetricChoice) -> str | Metric:
 
 
 def build_metrics(metrics: Sequence[MetricChoice], options: ScoringOptions) -> list[Metric]:
-    """The metrics of a run, each once. They share one engine and one table of document frequencies."""
+    """The metrics of a run, without duplicates. They share one engine and one table of document frequencies."""
     unique = [_as_metric(entry) for entry in dict.fromkeys(metrics)]
     classes = {name: metric_class(name) for name in unique if isinstance(name, str)}
     if any("encoder" in kind.needs for kind in classes.values()):

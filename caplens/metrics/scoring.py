@@ -84,10 +84,11 @@ def _add_rows(result: ScoreResult, batch: Sequence[Sample], keep_columns: KeepCo
 def _keep_columns(result: ScoreResult, batch: Sequence[Sample], names: KeepColumns) -> None:
     """Carry columns of the input over; a row that lacks one has None there."""
     start = len(result.ids)
+    chosen = None if isinstance(names, bool) else set(names)
     for place, sample in enumerate(batch):
-        row = {name: value for name, value in _columns(sample).items() if names is True or name in names}  # type: ignore[operator]
-        for name in row.keys() - result.columns.keys():
-            result.columns[name] = [None] * (start + place)
+        row = {name: value for name, value in _columns(sample).items() if chosen is None or name in chosen}
+        for name in row:
+            result.columns.setdefault(name, [None] * (start + place))
         for name, column in result.columns.items():
             column.append(row.get(name))
 
@@ -134,9 +135,6 @@ def _warnings(collectors: Iterable[Collector], result: ScoreResult, lang: str | 
     warnings = [warning for collector in collectors for warning in collector.warnings()]
     warnings += [warning for scores in result.metrics.values() for warning in scores.warnings]
     warnings += _missing_warnings(result, lang)
-    systems = {system for system in result.systems if system is not None}
-    if len(systems) > 1:
-        warnings.append(f"the captions of {len(systems)} systems were scored together; 'compare' tells them apart.")
     return list(dict.fromkeys(warnings))
 
 

@@ -51,8 +51,16 @@ def find_cases(document: Document, paths: InputPaths) -> list[Case]:
         systems = {name: list(_with_inputs(samples, document, paths)) for name, samples in _by_system(document, paths).items()}
         return _comparison_cases(result, systems)
     if isinstance(result, AgreementResult):
-        return _agreement_cases(result, _benchmark_samples(result, document, paths))
+        return _agreement_cases(result, _judged_samples(result, document, paths))
     return []
+
+
+def _judged_samples(result: AgreementResult, document: Document, paths: InputPaths) -> list[Sample]:
+    """The captions of a benchmark, or of the file with one's own ratings."""
+    if paths.captions or document.inputs.get("captions"):
+        captions = SampleFile(_captions_path(document, paths), mark_repeats=True)
+        return [sample for sample in _with_inputs(captions, document, paths) if not sample.invalid]
+    return _benchmark_samples(result, document, paths)
 
 
 def _score_cases(results: ScoreResult, samples: Sequence[Sample], lang: str = "en") -> list[Case]:
@@ -73,7 +81,7 @@ def _score_cases(results: ScoreResult, samples: Sequence[Sample], lang: str = "e
 def _comparison_cases(comparison: Comparison, systems: Mapping[str, Sequence[Sample]]) -> list[Case]:
     cases = []
     for name in comparison.systems:
-        by_key = {sample.key: sample for sample in systems.get(name, ())}
+        by_key = {sample.key: sample for sample in systems.get(name, ()) if not sample.invalid}
         for row, (identifier, tag) in enumerate(zip(comparison.ids, comparison.langs, strict=True)):
             key = (identifier, None if tag is None else base_language(tag))
             if key not in by_key:
@@ -112,7 +120,7 @@ def _by_system(document: Document, paths: InputPaths) -> Mapping[str, Iterable[S
         return samples_by_system(paths.captions)
     files = document.inputs.get("systems")
     if files:
-        return {name: SampleFile(_existing_path(document, file)) for name, file in files.items()}
+        return {name: SampleFile(_existing_path(document, file), mark_repeats=True) for name, file in files.items()}
     return samples_by_system([_captions_path(document, paths)])
 
 

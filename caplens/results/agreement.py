@@ -185,7 +185,9 @@ class AgreementResult(Result):
         coefficients = list(dict.fromkeys(name for by_name in self.system_level.values() for name in by_name))
         notes = []
         if self.raters is not None:
-            ceiling = ", ".join(f"{name} {value:.1f}" for name, value in self.raters.ceiling.items())
+            ceiling = ", ".join(
+                f"{name} {'–' if math.isnan(value) else f'{value:.1f}'}" for name, value in self.raters.ceiling.items()
+            )
             notes.append(f"{self.raters.raters} raters; Krippendorff's alpha {self.raters.alpha:.3f}.")
             notes.append(f"Human ceiling (each rater against the mean of the others): {ceiling}.")
         if not self.pairwise and not coefficients:

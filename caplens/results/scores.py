@@ -30,22 +30,22 @@ class Scores:
     values
         One for each sample, NaN where there is none.
     corpus
-        The score of all samples together.
+        The corpus-level score.
     signature
-        The line that is enough to reproduce the scores.
+        The metric and its settings in one line, enough to reproduce the scores.
     statistics, pool
-        A row of additive statistics for each sample, and the function from their sums to corpus scores. Resampling needs no
-        second scoring thanks to them, also for metrics whose corpus score is not a mean.
+        A row of additive statistics for each sample, and the function from their sums to corpus scores. They allow resampling
+        without rescoring, also for metrics whose corpus score is not a mean.
     by_language
         Language -> corpus score.
     corpus_is_pooled
-        Whether `corpus` is what `pool` gives; METEOR's is not, and the statistics are then those of the mean.
+        Whether `corpus` equals `pool` of the summed statistics. METEOR's does not: its statistics are those of the mean.
     errors
         Row -> why it has no score.
     truncated
-        Row -> language, of texts that were longer than the model takes.
+        Row -> language, of texts longer than the model's maximum input length.
     coverage_warnings
-        Row -> why the model cannot be trusted there.
+        Row -> why the score is unreliable: a language or image outside the model's training data.
     """
 
     values: Floats
@@ -67,7 +67,7 @@ class Scores:
 
 
 def mean_pool(sums: Floats) -> Floats:
-    """The mean, from sums of (value, 1)."""
+    """The mean, from summed (value, count) statistics."""
     with np.errstate(invalid="ignore", divide="ignore"):
         mean: Floats = sums[..., 0] / sums[..., 1]
     return mean
@@ -88,12 +88,12 @@ class ScoreResult(Result):
     """The scores of captions by one or more metrics.
 
     `result["cider"]` is the `Scores` of a metric. A row is identified by its id, and by its language and system where an id is
-    used for several.
+    repeated.
 
     Attributes
     ----------
     ids, langs, systems, groups
-        Of each row; rows of one group are about the same image.
+        One entry per row; rows of one group are about the same image.
     metrics
         Name -> `Scores`.
     intervals
@@ -150,7 +150,7 @@ class ScoreResult(Result):
 
     @property
     def truncated(self) -> dict[str, int]:
-        """Language -> captions that were cut, or had references that were, because the model takes no longer texts."""
+        """Language -> number of captions that were truncated, or whose references were."""
         rows = {row: lang for scores in self.metrics.values() for row, lang in scores.truncated.items()}
         return dict(sorted(Counter(rows.values()).items()))
 
@@ -161,7 +161,7 @@ class ScoreResult(Result):
 
     @property
     def errors(self) -> dict[str, str]:
-        """Why captions have no score, or not of every metric, by id; where ids repeat, with language and system added."""
+        """Why captions lack the score of some or all metrics, by id; see `_labels` where ids repeat."""
         return self._by_label({row: _one_reason(errors) for row, errors in self.row_errors.items()})
 
     def labelled_errors(self, rows: Sequence[int]) -> dict[str, str]:
@@ -170,11 +170,17 @@ class ScoreResult(Result):
         return self._by_label({row: _one_reason(errors[row]) for row in rows})
 
     def _by_label(self, by_row: Mapping[int, str]) -> dict[str, str]:
-        repeated = len(set(self.ids)) < len(self.ids)
-        return {self._label(row) if repeated else self.ids[row]: text for row, text in sorted(by_row.items())}
+        labels = self._labels()
+        return {labels[row]: text for row, text in sorted(by_row.items())}
 
-    def _label(self, row: int) -> str:
-        return " ".join(part for part in (self.ids[row], self.langs[row], self.systems[row]) if part)
+    def _labels(self) -> list[str]:
+        """Ids; where they repeat, with language and system, and with the row where these repeat too."""
+        if len(set(self.ids)) == len(self.ids):
+            return self.ids
+        parts = zip(self.ids, self.langs, self.systems, strict=True)
+        labels = [" ".join(part for part in row if part) for row in parts]
+        counts = Counter(labels)
+        return [label if counts[label] == 1 else f"{label} (row {row})" for row, label in enumerate(labels, 1)]
 
     def tables(self) -> list[Table]:
         by_language = self.language_table()
@@ -210,7 +216,7 @@ class ScoreResult(Result):
     def to_rows(self) -> Iterator[ResultRow]:
         """One row per caption, with its scores and its error."""
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
-        named, coverage = self._named(), self.coverage_warnings
+        named, coverage = self._optional_columns(), self.coverage_warnings
         errors = {row: _one_reason(row_errors) for row, row_errors in self.row_errors.items()}
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in {**self.columns, **named}.items()}
@@ -218,8 +224,8 @@ class ScoreResult(Result):
             doubt = {"doubt": coverage.get(row)} if coverage else {}
             yield {"id": identifier, **about, **scores, **doubt, "error": errors.get(row)}
 
-    def _named(self) -> dict[str, list[str | None]]:
-        """Languages and systems, where captions name them."""
+    def _optional_columns(self) -> dict[str, list[str | None]]:
+        """`lang` and `system`, if any caption has one."""
         named = {"lang": self.langs, "system": self.systems}
         return {name: column for name, column in named.items() if any(value is not None for value in column)}
 
@@ -227,7 +233,7 @@ class ScoreResult(Result):
         truncated, coverage = self.truncated, self.coverage_warnings
         return {
             "ids": self.ids,
-            **self._named(),
+            **self._optional_columns(),
             **({"columns": self.columns} if self.columns else {}),
             "metrics": {name: self._metric_content(name, scores) for name, scores in self.metrics.items()},
             "counts": {
@@ -255,6 +261,9 @@ class ScoreResult(Result):
             },
         }
         unusable = [row for row, error in scores.errors.items() if error.unusable]
+        for key, by_row in (("truncated", scores.truncated), ("doubts", scores.coverage_warnings)):
+            if by_row:
+                content[key] = {str(row): text for row, text in by_row.items()}
         if unusable:
             content["unusable"] = unusable
         if name in self.intervals:
@@ -279,7 +288,7 @@ class ScoreResult(Result):
             if len(values) != len(ids):
                 raise ValueError(f"{name} has {len(values)} values for {len(ids)} captions")
             errors = result._errors_from(values, metric, content["errors"])
-            # The file does not hold what resampling needs; it holds the intervals.
+            # The file does not hold the statistics that resampling needs; it holds the intervals.
             result.metrics[name] = Scores(
                 values,
                 number(metric["corpus"]),
@@ -288,6 +297,8 @@ class ScoreResult(Result):
                 mean_pool,
                 {lang: number(value) for lang, value in metric.get("languages", {}).items()},
                 corpus_is_pooled=False,
+                truncated=_rows_from(metric.get("truncated", {})),
+                coverage_warnings=_rows_from(metric.get("doubts", {})),
                 errors=errors,
             )
             if "low" in metric:
@@ -306,8 +317,13 @@ class ScoreResult(Result):
         return {row: RowError(reasons.get(label, ""), row in unusable) for row, label in zip(rows, labels, strict=True)}
 
 
+def _rows_from(by_row: Mapping[str, str]) -> dict[int, str]:
+    """JSON has no numbers for keys."""
+    return {int(row): text for row, text in by_row.items()}
+
+
 def _one_reason(errors: Sequence[tuple[str, RowError]]) -> str:
-    """The reason, or each metric's where they differ."""
+    """The common reason, or `metric: reason` for each if they differ."""
     reasons = list(dict.fromkeys(error.reason for _, error in errors))
     if len(reasons) == 1:
         return reasons[0]

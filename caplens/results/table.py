@@ -56,7 +56,7 @@ def print_tables(console: "Console", tables: Sequence[Table]) -> None:
             console.print(Text(str(rich_table.title), style="italic"), soft_wrap=True)
             rich_table.title = None
         # A line that the terminal breaks is easier to read than a number that was cut.
-        needed = sum((column.min_width or _SHORT) + 2 for column in rich_table.columns) + 2
+        needed = sum((column.min_width or _SHORT) + 3 for column in rich_table.columns) + 1
         console.print(rich_table, width=max(console.width, needed), crop=False, soft_wrap=needed > console.width)
         for note in table.notes:
             console.print(Text(note, style="dim"), soft_wrap=True)

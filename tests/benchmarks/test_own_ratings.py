@@ -142,3 +142,20 @@ def test_one_criterion_of_several_counts():
     letters = package.metric(lambda caption: len(caption), name="letters")
     result = package.agreement(rows, [letters], criterion="detail", coefficients=["pearson"], resamples=5)
     assert result.results["letters"]["pearson"].value == pytest.approx(100)
+
+
+def test_a_report_shows_the_captions_and_the_raters(write, tmp_path, caplens):
+    path = write("rated.jsonl", _rows())
+    assert caplens("agreement", path, "-m", "length,bleu1", "--resamples", 20, "-o", tmp_path / "agreement.json").status == 0
+    assert caplens("report", tmp_path / "agreement.json", "-o", tmp_path / "report.html").status == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Human ceiling" in page
+    assert "pairwise accuracy" in page
+    assert _rows()[0]["caption"] in page
+
+
+def test_scores_made_elsewhere_take_part(write, caplens):
+    rows = _rows()
+    scores = write("mine.jsonl", [{"id": row["id"], "score": len(row["caption"])} for row in rows])
+    said = caplens("agreement", write("rated.jsonl", rows), "--scores", scores, "-m", "length", "--resamples", 5, "--json")
+    assert set(json.loads(said.out)["results"]) == {"length", "mine"}

@@ -34,7 +34,7 @@ SHORT = {
 """Further options for what would take hours."""
 ELSEWHERE = {"hf", "pip", ".venv/bin/pip", "python3", ".venv-test/bin/pip"}
 """Programs that need a network; what they install and download is on the stage."""
-OURS = re.compile(r"\.venv(-test)?/bin/(ruff|mypy|pytest|mkdocs)")
+OURS = re.compile(r"\.venv(-test)?/bin/(ruff|mypy|vulture|pytest|mkdocs)")
 """Checks that this test is a part of."""
 
 
@@ -138,6 +138,6 @@ def _check_extras(arguments: list[str]) -> None:
 
 
 def _scores_of_ones_own(path: Path) -> None:
-    """As a user would make them of the file that --items wrote."""
+    """As a user would make them from the file that --export-items wrote."""
     items = [json.loads(line) for line in Path("items.jsonl").read_text(encoding="utf-8").splitlines()]
     path.write_text("".join(json.dumps({"id": item["id"], "score": n}) + "\n" for n, item in enumerate(items)), encoding="utf-8")

@@ -107,3 +107,9 @@ def test_input_columns_are_carried_over():
     only = package.score(rows, ["bleu1"], keep_columns=["topic"], resamples=0)
     assert list(next(only.to_rows())) == ["id", "topic", "lang", "bleu1", "error"]
     assert only.to_dict()["columns"] == {"topic": ["animals", None]}
+
+
+def test_errors_of_rows_with_the_same_id_are_all_kept():
+    rows = [{"id": "1", "caption": ""}, {"id": "1", "caption": "a dog"}, {"id": "2", "caption": "a cat"}]
+    errors = package.score(rows, ["length"], resamples=0).to_dict()["errors"]
+    assert errors == {"1 (row 1)": "the caption is empty", "1 (row 2)": "the id '1' appears twice, on row 1 and row 2"}

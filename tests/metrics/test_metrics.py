@@ -33,7 +33,7 @@ def test_the_coco_example_gets_its_published_scores(coco_example, golden):
     names = ["bleu1", "bleu2", "bleu3", "bleu4", "rouge-l", "cider"]
     results = package.score(_coco_samples(coco_example), names, resamples=0)
     assert {name: round(results[name].corpus, 3) for name in names} == {name: published["scores"][name] for name in names}
-    assert results["cider"].signature == "cider-d|tok:ptb|df:corpus|sigma:6|refs:5-6|v:0.1.0"
+    assert results["cider"].signature == f"cider-d|tok:ptb|df:corpus|sigma:6|refs:5-6|v:{package.__version__}"
 
 
 def test_meteor_gets_its_published_score(coco_example, golden, needs_java):

@@ -49,35 +49,35 @@ def write(samples: Iterable[Sample], path: Path) -> None:
     arrow = _pyarrow()
     remaining = iter(samples)
     batch = list(islice(remaining, _BATCH))
-    records = any(_has_records(sample) for sample in batch)
-    schema = _schema(arrow, records=records)
+    detailed = any(_has_detailed_ratings(sample) for sample in batch)
+    schema = _schema(arrow, detailed=detailed)
     with arrow.parquet.ParquetWriter(path, schema) as writer:
         while batch:
             try:
-                writer.write_table(arrow.Table.from_pylist([_columns(sample, records) for sample in batch], schema=schema))
+                writer.write_table(arrow.Table.from_pylist([_row(sample, detailed) for sample in batch], schema=schema))
             except arrow.ArrowInvalid as error:
                 raise InputError(
-                    f"the samples cannot be written as Parquet ({error}). Ratings must all be numbers, or all be records from the"
-                    " first rows on; choose JSONL otherwise."
+                    f"the samples cannot be written as Parquet ({error}). Ratings with a rater, criterion or time must occur in"
+                    f" the first {_BATCH:,} rows; write JSONL otherwise."
                 ) from None
             batch = list(islice(remaining, _BATCH))
 
 
-def _schema(arrow: Any, *, records: bool) -> Any:
-    """Ratings are numbers, or records where those of the first rows are."""
+def _schema(arrow: Any, *, detailed: bool) -> Any:
+    """Ratings are floats, or structs where a rating of the first batch has a rater, criterion or time."""
     text, texts, number = arrow.string(), arrow.list_(arrow.string()), arrow.float64()
     record = arrow.struct([("value", number), *((name, text) for name in Rating._fields[1:])])
-    kinds = {"references": texts, "ratings": arrow.list_(record if records else number)}
+    kinds = {"references": texts, "ratings": arrow.list_(record if detailed else number)}
     return arrow.schema([*((name, kinds.get(name, text)) for name in FIELDS), ("meta", text)])
 
 
-def _has_records(sample: Sample) -> bool:
+def _has_detailed_ratings(sample: Sample) -> bool:
     return any(rating[1:] != (None, None, None) for rating in sample.ratings)
 
 
-def _columns(sample: Sample, records: bool) -> Row:
+def _row(sample: Sample, detailed: bool) -> Row:
     row = row_from_sample(sample)
-    if records:
+    if detailed:
         row["ratings"] = [rating._asdict() for rating in sample.ratings]
     meta = json.dumps(dict(sample.meta), ensure_ascii=False) if sample.meta else None
     return {**{name: row.get(name) for name in FIELDS}, "meta": meta}

@@ -40,6 +40,9 @@ def agreement_section(document: Document, results: AgreementResult, cases: list[
     section.tables = [without_notes(results.measures_table(), "Agreement with people", digits=2)]
     if results.contrasts:
         section.tables.append(without_notes(results.significance_table(), f"Differences in {results.headline}, and p"))
+    own_ratings = results.own_ratings_table()
+    if own_ratings is not None:
+        section.tables.append(own_ratings)
     metrics = sorted(results.results, key=lambda metric: -results.results[metric][results.headline].value)
     panels = {
         name: [results.results[metric][name][:3] for metric in metrics]

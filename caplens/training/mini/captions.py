@@ -20,7 +20,7 @@ _BATCH_SIZE = 2048
 
 
 @dataclass(frozen=True)
-class Captions:
+class TokenizedCaptions:
     """Token ids of the captions of all groups, and how likely each caption of a group is drawn."""
 
     ids: Tensor
@@ -42,7 +42,9 @@ class Captions:
         return self.table[groups].gather(1, keys.topk(count).indices)
 
 
-def number_captions(groups: Sequence[Group], subwords: Subwords, max_tokens: int, english: float, device: str) -> Captions:
+def number_captions(
+    groups: Sequence[Group], subwords: Subwords, max_tokens: int, english: float, device: str
+) -> TokenizedCaptions:
     """Tokenise the captions of groups. English is `english` times as likely to be drawn as any other language."""
     texts = [caption for group in groups for _, caption in group.captions]
     ids = torch.from_numpy(padded([subwords.encode(text) for text in texts], subwords, max_tokens)).to(device)
@@ -54,7 +56,7 @@ def number_captions(groups: Sequence[Group], subwords: Subwords, max_tokens: int
         table[row] = first + np.arange(longest) % len(langs)
         weights[row, : len(langs)] = [(english if lang == "en" else 1.0) / langs.count(lang) for lang in langs]
         first += len(langs)
-    return Captions(ids, torch.from_numpy(table).to(device), torch.from_numpy(weights).to(device))
+    return TokenizedCaptions(ids, torch.from_numpy(table).to(device), torch.from_numpy(weights).to(device))
 
 
 def padded(texts: Sequence[list[int]], subwords: Subwords, max_tokens: int) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -75,7 +77,7 @@ def encode_rows(tower: TextTower, ids: Tensor) -> Tensor:
 class CaptionTargets:
     """Vectors of the photos' captions by the frozen text tower, as targets of the image tower."""
 
-    def __init__(self, captions: Captions, with_photo: int, text: TextTower) -> None:
+    def __init__(self, captions: TokenizedCaptions, with_photo: int, text: TextTower) -> None:
         """The first `with_photo` groups have photos, and their captions come first in `captions.ids`."""
         self.captions, self.count = captions, with_photo
         self.vectors = vectors = encode_rows(text, captions.ids[: int(captions.table[:with_photo].max()) + 1])

@@ -112,7 +112,7 @@ def read_photos(data: Path, names: Sequence[str], size: int) -> NDArray[np.uint8
         try:
             photo = decode(content, f"the photo {names[row]} in {folder}")
         except UnreadableError as error:
-            raise InputError(f"{error}. Download it again.") from None
+            raise InputError(f"{error}. Get it again.") from None
         pixels[row] = np.asarray(photo.resize((size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
 
     with ThreadPoolExecutor() as pool:
@@ -135,7 +135,7 @@ def _read_files(source: Path, names: Iterable[str]) -> Iterator[bytes]:
                 members = {Path(member).stem: member for member in archive.namelist()}
                 yield from (archive.read(members[_stem(name, members, source)]) for name in names)
     except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{source}: the photos cannot be read ({error}). Download them again.") from None
+        raise InputError(f"{source}: the photos cannot be read ({error}). Get them again.") from None
 
 
 def _stem(name: str, files: Mapping[str, object], source: Path) -> str:

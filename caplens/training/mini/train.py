@@ -27,7 +27,7 @@ from caplens.text.subwords import Subwords
 from caplens.training.loop.fit import Schedule, batches, shuffled
 from caplens.training.loop.losses import contrastive, unlike
 from caplens.training.loop.run import Run
-from caplens.training.mini.captions import Captions, CaptionTargets, number_captions
+from caplens.training.mini.captions import CaptionTargets, TokenizedCaptions, number_captions
 from caplens.training.mini.collection import Group, read_groups, read_photos
 from caplens.training.mini.export import save_model
 from caplens.training.mini.networks import ImageShape, ImageTower, Teacher, TextShape, TextTower
@@ -124,7 +124,7 @@ def image_shape(recipe: MiniRecipe) -> ImageShape:
     return ImageShape(image.size, image.stem, stages, image.head, recipe.text.dim)
 
 
-def _text_tower(run: MiniRun, captions: Captions, with_photo: int, pieces: int) -> TextTower:
+def _text_tower(run: MiniRun, captions: TokenizedCaptions, with_photo: int, pieces: int) -> TextTower:
     settings = run.recipe.text
     torch.manual_seed(run.seed)
     tower = TextTower(text_shape(run.recipe, pieces), settings.dropout)

@@ -1,7 +1,5 @@
 """A metric: the share of a caption's words that are different."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from caplens.arrays import Floats
@@ -12,7 +10,7 @@ from caplens.text.corpus import TokenizedCorpus
 
 class DistinctWords(LexicalMetric):
     name = "distinct"
-    needs: ClassVar[frozenset[str]] = frozenset({"caption"})
+    needs = frozenset({"caption"})
     summary = "the share of a caption's words that are different (0 to 1)"
 
     def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
