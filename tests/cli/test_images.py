@@ -105,7 +105,7 @@ def test_the_store_is_shown_checked_and_pruned(caplens, job, clip_folder):
     assert about["model"] == f"hf:{clip_folder}"
     (checked,) = json.loads(caplens("store", "verify", "--json").out)["checked"]
     assert checked == {"model": f"hf:{clip_folder}", "vectors": 6, "damaged": 0}
-    assert "all is well" in caplens("store", "verify").out
+    assert "no damage found" in caplens("store", "verify").out
     assert caplens("store", "prune").status == 2
     assert "nothing to remove" in caplens("store", "prune", "--older-than", 1).out
     assert "would be removed" in caplens("store", "prune", "--all", "--dry-run").out

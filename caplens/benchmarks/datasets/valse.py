@@ -1,6 +1,6 @@
 """VALSE: captions against foils that differ in one linguistic phenomenon (Parcalabescu et al. 2022).
 
-Each file is an instrument. A pair is valid if at least two of three annotators accept the caption and not the foil.
+Each file is an instrument. A pair is valid if at least two of three annotators accept the caption.
 """
 
 from collections.abc import Iterator
