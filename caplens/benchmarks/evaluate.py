@@ -23,7 +23,7 @@ from caplens.results.agreement import UNIT, AgreementResult, Estimate, MetricCon
 from caplens.results.scores import ScoreResult
 from caplens.stats import bootstrapped_difference, holm, interval
 
-_MOST_REASONS = 3
+_MOST_REASONS = 10
 PublishedValues = Mapping[str, Mapping[str, float]]
 """Measure -> metric -> value."""
 

@@ -15,11 +15,13 @@ from caplens.benchmarks.evaluate import ScoredData, judge_metrics, score_data
 from caplens.benchmarks.rating import AGGREGATIONS, RatedSamples, RatingBenchmark, aggregate
 from caplens.data.languages import base_language
 from caplens.data.sample import Rating, Sample
-from caplens.errors import InputError
+from caplens.errors import InputError, option
 from caplens.metrics.base import Metric
 from caplens.results.agreement import UNIT, AgreementResult, PairwiseEstimate, RaterAgreement
 from caplens.stats import Coefficient, get_coefficient, krippendorff_alpha, tie_calibrated_accuracy
 
+SEVERAL_LANGUAGES = "mul"
+"""The ISO 639 code of texts in several languages."""
 _LEAST_SYSTEMS = 3
 """For a correlation between systems to mean anything."""
 
@@ -71,18 +73,22 @@ def measure_agreement(
     """
     if protocol not in AGGREGATIONS:
         raise InputError(f"there is no protocol {protocol!r}; choose from: {', '.join(AGGREGATIONS)}.")
-    rated = [(sample, ratings) for sample in samples if (ratings := _ratings(sample, criterion))]
+    valid = [sample for sample in samples if not sample.invalid]
+    rated = [(sample, ratings) for sample in valid if (ratings := _ratings(sample, criterion))]
     if not rated:
-        raise InputError("no caption has 'ratings'" + (f" by the criterion {criterion!r}." if criterion else "."))
-    data = _data_points(rated, protocol, unrated=len(samples) - len(rated))
+        raise InputError(_nothing_rated(valid, criterion))
+    data = _data_points(rated, protocol, unrated=len(valid) - len(rated))
     benchmark = OwnRatings(name, coefficients)
     scored = score_data(name, data, data.samples, np.ones(len(data.samples), dtype=np.bool_), metrics)
     if scored.scored.sum() < 2:
         raise InputError("fewer than two captions have both ratings and a score of every metric.")
     result = judge_metrics(benchmark, scored, {}, resamples, seed)
     result.protocol = protocol
-    result.lang = base_language(next((sample.lang for sample, _ in rated if sample.lang), None) or lang or "en")
-    result.warnings = list(dict.fromkeys([*data.warnings, *result.warnings]))
+    langs = {base_language(sample.lang or lang or "en") for sample, _ in rated}
+    result.lang = langs.pop() if len(langs) == 1 else SEVERAL_LANGUAGES
+    invalid = [f"1 caption was left out: {sample.invalid}." for sample in samples if sample.invalid]
+    result.failed += len(invalid)
+    result.warnings = list(dict.fromkeys([*data.warnings, *invalid, *_rater_warnings(rated), *result.warnings]))
     result.raters = rater_agreement([ratings for _, ratings in rated], benchmark.coefficients)
     captions = _scored_captions(scored, {id(sample): ratings for sample, ratings in rated})
     _add_pairwise_accuracy(result, captions)
@@ -106,8 +112,33 @@ def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
     criteria = {rating.criterion for rating in sample.ratings}
     if criterion is None and len(criteria) > 1:
         names = ", ".join(sorted(str(name) for name in criteria))
-        raise InputError(f"sample {sample.id!r} is rated by several criteria ({names}). Choose one of them.")
-    return [rating for rating in sample.ratings if criterion is None or rating.criterion == criterion]
+        raise InputError(
+            f"sample {sample.id!r} is rated by several criteria ({names}). Choose one with {option('criterion')}."
+        )
+    ratings = [rating for rating in sample.ratings if criterion is None or rating.criterion == criterion]
+    raters = [rating.rater for rating in ratings if rating.rater is not None]
+    if len(set(raters)) < len(raters):
+        repeated = next(rater for rater in raters if raters.count(rater) > 1)
+        raise InputError(f"sample {sample.id!r} has two ratings of the rater {repeated!r}. Keep one of them.")
+    return ratings
+
+
+def _nothing_rated(samples: Sequence[Sample], criterion: str | None) -> str:
+    if criterion is None:
+        return "no caption has 'ratings'."
+    criteria = sorted({str(rating.criterion) for sample in samples for rating in sample.ratings if rating.criterion})
+    return f"no caption has 'ratings' by the criterion {criterion!r}; there are: {', '.join(criteria) or 'none'}."
+
+
+def _rater_warnings(rated: Sequence["RatedCaption"]) -> list[str]:
+    """Say so where raters cannot be told apart."""
+    counts = {len(ratings) for _, ratings in rated if any(rating.rater is None for rating in ratings)}
+    if len(counts) < 2:
+        return []
+    return [
+        f"ratings name no rater, and captions have {min(counts)} to {max(counts)} of them: alpha and the human ceiling take the"
+        " first rating of every caption as one rater's, the second as another's, and so on. Name raters to be exact."
+    ]
 
 
 class _ScoredCaptions(NamedTuple):

@@ -16,6 +16,7 @@ from caplens.results.scores import RowError, ScoreResult, Scores
 from caplens.stats import bootstrap_pooled, get_correction, interval, permute_systems
 
 _CONVINCING = 0.05
+_SHOWN_REASONS = 3
 SampleKey = tuple[str, str | None]
 """Id and language."""
 
@@ -78,6 +79,7 @@ def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Met
         _score_group(systems, group, group_errors, results)
     for result in results.values():
         result.metrics = {metric.name: result.metrics[metric.name] for metric in metrics}
+    _keep_common_rows(results)
     return results, size - len(kept)
 
 
@@ -94,6 +96,18 @@ def _score_group(
             names = ", ".join(metric.name for metric in metrics)
             raise InputError(f"no caption can be scored with {names} for every system: {next(iter(errors.values())).reason}.")
         _add_metrics(results[name], run_metrics([samples[row] for row in rows], metrics), rows, errors)
+
+
+def _keep_common_rows(results: dict[str, ScoreResult]) -> None:
+    """Leave out for all systems what turned out to have no score for one, such as an image that cannot be read."""
+    for name in next(iter(results.values())).metrics:
+        errors = {row: error for result in results.values() for row, error in result[name].errors.items()}
+        unscored = np.any([np.isnan(result[name].values) for result in results.values()], axis=0)
+        for result in results.values():
+            scores = result[name]
+            values = np.where(unscored, np.nan, scores.values)
+            statistics = np.where(unscored[:, None], 0.0, scores.statistics)
+            result.metrics[name] = replace(scores, values=values, statistics=statistics, errors=dict(sorted(errors.items())))
 
 
 def _common_errors(systems: Mapping[str, Sequence[Sample]], needs: frozenset[str]) -> dict[int, RowError]:
@@ -148,6 +162,7 @@ def compare_systems(
     for metric, example in first.metrics.items():
         scores[metric], of_metric = _compare_by(metric, results, resamples, seed)
         contrasts += of_metric
+        warnings += _coverage_warnings(metric, example)
         if not example.corpus_is_pooled:
             warnings.append(f"{metric}: means of the captions' scores are compared, which is not quite its corpus score.")
     corrected = get_correction(correction)([contrast.p for contrast in contrasts])
@@ -183,6 +198,15 @@ def _compare_by(
         low, high = interval(drawn[first] - drawn[second])
         contrasts.append(SystemContrast(metric, first, second, permuted.value, low, high, permuted.p, permuted.p))
     return scores, contrasts
+
+
+def _coverage_warnings(metric: str, scores: Scores) -> list[str]:
+    """Say so where a metric compares fewer captions than the systems have in common."""
+    if not scores.errors:
+        return []
+    reasons = ", ".join(dict.fromkeys(error.reason for error in list(scores.errors.values())[:_SHOWN_REASONS]))
+    total = len(scores.values)
+    return [f"{metric}: {total - len(scores.errors)} of {total} captions are compared; the others lack a score ({reasons})."]
 
 
 def _failure_warnings(failed: int) -> list[str]:

@@ -10,7 +10,7 @@ from caplens.arrays import Floats
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
-from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
 
 SampleFunction = Callable[[list[Sample]], Iterable[float]]
 """All samples at once -> a number for each."""
@@ -39,8 +39,13 @@ class FunctionMetric(Metric):
     def __init__(self, function: SampleFunction | CaptionFunction, name: str | None = None, needs: Iterable[str] = ()) -> None:
         self.function = function
         self.name = name or getattr(function, "__name__", "function").strip("<>")
-        parameters = list(inspect.signature(function).parameters)
-        self._by_caption = [name for name in parameters if name in _PARAMETERS] if parameters != ["samples"] else []
+        parameters = inspect.signature(function).parameters
+        self._by_caption = [name for name in parameters if name in _PARAMETERS] if list(parameters) != ["samples"] else []
+        required = [name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty]
+        unknown = next((name for name in required if name not in _PARAMETERS), None) if self._by_caption else None
+        if unknown is not None:
+            choice = ", ".join(_PARAMETERS)
+            raise InputError(f"the metric {self.name} has a parameter {unknown!r}; a function of one caption takes: {choice}.")
         parameters_needed = frozenset(self._by_caption) & {"references", "image", "video", "source"}
         self.needs = (frozenset(needs) or parameters_needed) | {"caption"}
 
@@ -53,7 +58,16 @@ class FunctionMetric(Metric):
         values = np.full(size, np.nan)
         if collector.samples:
             values[collector.rows] = self._numbers(collector.samples)
-        return Scores(values, mean_of(values), signature(self.name, function="python"), mean_statistics(values), mean_pool)
+        undefined = [row for row in collector.rows if not np.isfinite(values[row])]
+        values[undefined] = np.nan
+        return Scores(
+            values,
+            mean_of(values),
+            signature(self.name, function="python"),
+            mean_statistics(values),
+            mean_pool,
+            errors={row: RowError("the metric returned no finite number") for row in undefined},
+        )
 
     def _numbers(self, samples: list[Sample]) -> Floats:
         if self._by_caption:

@@ -147,7 +147,7 @@ class AgreementResult(Result):
         ]
         columns = ["measure", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within", "points", "ties"]
         shown = [*range(5), *sorted(filled & {5, 6}), *((7, 8) if preferences else ())]
-        lang = "" if self.lang == "en" else f", captions in {language_names()[self.lang]}"
+        lang = "" if self.lang == "en" else f", captions in {language_names().get(self.lang, 'several languages')}"
         title = f"{self.benchmark}, protocol {self.protocol}{lang}"
         cells: list[list[Cell]] = [[row[place] for place in shown] for row in rows]
         return Table([columns[place] for place in shown], cells, title=title, notes=notes, digits=2)
