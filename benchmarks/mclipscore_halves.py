@@ -7,6 +7,7 @@ on both data sets, before and after.
 
 import argparse
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,19 @@ def as_samples(ratings: dict[tuple[str, str], Rated], name: str, photos: set[str
     ]
 
 
+def captions_of_sampled_photos(captions: list[Sample], photos: int) -> list[Sample]:
+    """The captions of photos chosen at random."""
+    groups = sorted({sample.group for sample in captions})
+    subset = set(np.random.default_rng(0).permutation(groups)[:photos].tolist())
+    return [sample for sample in captions if sample.group in subset]
+
+
+def tuned_model(train: list[Sample], rated: list[Sample], job: Job) -> Path:
+    """The model of a job; one that is there already is taken as it is."""
+    model = job.folder / "model"
+    return model if model.is_dir() else train_mclipscore(train, rated, job)
+
+
 def print_row(title: str, values: Sequence[Sequence[float]]) -> None:
     cells = [f"{np.mean(column):.1f} ± {np.std(column, ddof=1):.1f}" for column in np.array(values).T]
     print(f"| {title} | {' | '.join(cells)} |", flush=True)
@@ -82,31 +96,24 @@ def main() -> None:
     arguments = parser.parse_args()
     ratings = read_ratings(arguments.data, arguments.images)
     names = sorted({sample.group for rated in ratings.values() for sample, _ in rated})
-    train = list(with_images(SampleFile(arguments.train), arguments.images))
-    groups = sorted({sample.group for sample in train})
-    subset = set(np.random.default_rng(0).permutation(groups)[: arguments.photos].tolist())
-    train = [sample for sample in train if sample.group in subset]
+    train = captions_of_sampled_photos(list(with_images(SampleFile(arguments.train), arguments.images)), arguments.photos)
     halves = [set(np.random.default_rng(split).permutation(names)[: len(names) // 2].tolist()) for split in range(3)]
     heads = [f"{'CF' if name.endswith('cf') else 'Expert'} {lang}" for name in SETS for lang in LANGUAGES]
     print(f"| rated | losses | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}")
     others = [set(names) - half for half in halves]
     before = [agreement("caplens-mini", ratings, other) for other in others]
     print_row("– | none", before)
-    for name in SETS:
-        for choice in arguments.choice or CHOICES:
-            after = []
-            for split, (half, other) in enumerate(zip(halves, others, strict=True)):
-                recipe = read_recipe(MclipscoreRecipe, None, [f'losses.choice="{choice}"', *arguments.set])
-                # The contrastive loss does not use ratings: one model serves all data sets and splits.
-                folder = arguments.out / (f"{name}-{choice}-{split}" if choice != "contrastive" else choice)
-                model = folder / "model"
-                if not model.is_dir():
-                    job = Job("caplens-mini", folder, recipe, 0, "cpu")
-                    model = train_mclipscore(train, as_samples(ratings, name, half), job)
-                after.append(agreement(str(model), ratings, other))
-            print_row(f"{name} | {choice}", after)
-            gains = np.array(after) - np.array(before)
-            print(f"<!-- gains {np.round(gains, 2).tolist()} -->", flush=True)
+    for name, choice in product(SETS, arguments.choice or CHOICES):
+        recipe = read_recipe(MclipscoreRecipe, None, [f'losses.choice="{choice}"', *arguments.set])
+        after = []
+        for split, (half, other) in enumerate(zip(halves, others, strict=True)):
+            # The contrastive loss does not use ratings: one model serves all data sets and splits.
+            folder = arguments.out / (f"{name}-{choice}-{split}" if choice != "contrastive" else choice)
+            model = tuned_model(train, as_samples(ratings, name, half), Job("caplens-mini", folder, recipe, 0, "cpu"))
+            after.append(agreement(str(model), ratings, other))
+        print_row(f"{name} | {choice}", after)
+        gains = np.array(after) - np.array(before)
+        print(f"<!-- gains {np.round(gains, 2).tolist()} -->", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ sentences.jsonl  for `train prmcs`: more captions in these languages, without ph
 import argparse
 import json
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
 from caplens.data.records import find_file, read_fields
-from caplens.training.mini.collection import read_groups
+from caplens.training.mini.collection import Group, read_groups
 
 EXCLUDED_LANGUAGES = ("bo", "mn", "ug")
 """Their captions are short machine translations."""
@@ -54,6 +54,44 @@ def view(photo: Image.Image, rng: np.random.Generator) -> Image.Image:
     return crop
 
 
+def sentences_without_photo(groups: Sequence[Group]) -> list[dict[str, str]]:
+    """Captions of groups without a photo, in the languages of PR-MCS, at random."""
+    captions = [
+        {"caption": caption, "lang": lang}
+        for group in groups
+        if group.photo is None
+        for lang, caption in group.captions
+        if lang in PRMCS_LANGUAGES
+    ]
+    random.Random(0).shuffle(captions)
+    return captions[:SENTENCES]
+
+
+def czech_translations(data: Path) -> Iterator[dict[str, str]]:
+    """Czech captions with the English ones that they translate, without those of held-out photos."""
+    held_out = {
+        name.partition("_")[0] for part in ("dev", "test") for name in (data / "flickr8k" / f"{part}.txt").read_text().split()
+    }
+    english = sentences(data, "en")
+    for key, text in sentences(data, "cs").items():
+        if key in english and key[0] not in held_out:
+            yield {"caption": text, "lang": "cs", "source": english[key]}
+
+
+def augmented_tuples(
+    images: Path, out: Path, photo: str, captions: Sequence[str], rng: np.random.Generator
+) -> list[dict[str, str]]:
+    """The captions of a photo, each with another one and with a view of the photo, which is written too."""
+    made_image = f"views/{Path(photo).stem}.jpg"
+    with Image.open(images / photo) as opened:
+        view(opened.convert("RGB"), rng).save(out / made_image, quality=90)
+    others = [*captions[1:], captions[0]]
+    return [
+        {"image": photo, "lang": "en", "made_image": made_image, "caption": caption, "made_caption": other}
+        for caption, other in zip(captions, others, strict=True)
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("data", "images", "out"):
@@ -72,41 +110,13 @@ def main() -> None:
     ]
     write(arguments.out / "train.jsonl", captions)
     write(arguments.out / "five.jsonl", (caption for caption in captions if caption["lang"] in PRMCS_LANGUAGES))
-    without_photo = [
-        (lang, caption)
-        for group in all_groups
-        if group.photo is None
-        for lang, caption in group.captions
-        if lang in PRMCS_LANGUAGES
-    ]
-    random.Random(0).shuffle(without_photo)
-    write(arguments.out / "sentences.jsonl", ({"caption": caption, "lang": lang} for lang, caption in without_photo[:SENTENCES]))
-    held_out = {
-        name.partition("_")[0]
-        for part in ("dev", "test")
-        for name in (arguments.data / "flickr8k" / f"{part}.txt").read_text().split()
-    }
-    english, czech = sentences(arguments.data, "en"), sentences(arguments.data, "cs")
-    write(
-        arguments.out / "cs.jsonl",
-        (
-            {"caption": text, "lang": "cs", "source": english[key]}
-            for key, text in czech.items()
-            if key in english and key[0] not in held_out
-        ),
-    )
+    write(arguments.out / "sentences.jsonl", sentences_without_photo(all_groups))
+    write(arguments.out / "cs.jsonl", czech_translations(arguments.data))
     rng = np.random.default_rng(0)
     tuples = []
     for photo, group in zip(photos, groups, strict=True):
-        english_captions = [caption for lang, caption in group.captions if lang == "en"]
-        with Image.open(arguments.images / photo) as opened:
-            view(opened.convert("RGB"), rng).save(arguments.out / "views" / f"{Path(photo).stem}.jpg", quality=90)
-        record = {"image": photo, "lang": "en", "made_image": f"views/{Path(photo).stem}.jpg"}
-        next_captions = [*english_captions[1:], english_captions[0]]
-        tuples += [
-            {**record, "caption": caption, "made_caption": other}
-            for caption, other in zip(english_captions, next_captions, strict=True)
-        ]
+        english = [caption for lang, caption in group.captions if lang == "en"]
+        tuples += augmented_tuples(arguments.images, arguments.out, photo, english, rng)
     write(arguments.out / "tuples.jsonl", tuples)
 
 

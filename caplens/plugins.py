@@ -6,9 +6,11 @@ A package announces them in its own `pyproject.toml`:
     my-metric = "my_package.metrics:MyMetric"
 """
 
+import sys
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from caplens.errors import CaplensError, InputError, reason
@@ -39,9 +41,14 @@ def load_plugin(group: str, name: str) -> Any:
 
 
 def import_object(path: str) -> Any:
-    """`package.module:name` -> the object of that name."""
+    """`package.module:name` -> the object of that name; the current folder is searched last."""
     module, _, name = path.partition(":")
+    before = list(sys.path)
+    sys.path.append(str(Path.cwd()))
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"{path!r} cannot be imported ({reason(error)}). Write it as package.module:Class.") from None
+    except Exception as error:
+        # The module's code may raise anything while it is imported.
+        raise InputError(f"{path!r} cannot be imported ({reason(error)}). Write it as package.module:name.") from None
+    finally:
+        sys.path[:] = before

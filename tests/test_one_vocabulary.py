@@ -144,6 +144,7 @@ def test_old_names_work_and_say_what_to_use(caplens, tmp_path, old, new):
     first, second = (caplens(*(str(part).replace("{out}", str(tmp_path / "x")) for part in line)) for line in (old, new))
     assert (first.status, first.out) == (second.status, second.out)
     assert "is the old name of" in first.err
+    assert ("--overlong truncate" in first.err) == ("cut" in old)
     assert "is the old name of" not in second.err
 
 

@@ -14,7 +14,6 @@ from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.metrics.registry import canonical_name
 from caplens.results.scores import ScoreResult
 
-_SHOWN = 3
 TextReferences = Sequence[str | Sequence[str]]
 """One text or several for each caption."""
 Images = Sequence[ImageSource | ImageArray] | ImageArray
@@ -53,7 +52,7 @@ class CaptionBuffer:
         self,
         captions: Sequence[str] | str,
         references: TextReferences | str | None = None,
-        images: Images | None = None,
+        images: Images | ImageSource | None = None,
         lang: Languages = None,
     ) -> list[Sample]:
         """Take in captions, with a text or several to compare each with, and an image each: a path, bytes, a PIL image, or an
@@ -78,8 +77,6 @@ class CaptionBuffer:
         if not chosen:
             raise InputError("there are no captions to score; add some first.")
         result = api.score(chosen, self.metrics, options=self._options, **self._run)
-        errors = [f"caption {label} has no score: {why}" for label, why in result.errors.items()]
-        more = [f"{len(errors) - _SHOWN} more captions have no score"] if len(errors) > _SHOWN else []
-        for warning in (*errors[:_SHOWN], *more, *result.warnings):
+        for warning in result.warnings:
             warnings.warn(warning, stacklevel=4)
         return result

@@ -63,9 +63,12 @@ def compare(
     get_correction(correction)
     options = ScoringOptions.of(options, **keywords)
     built = metrics_of("compare", metrics, images, options)
+    if not isinstance(systems, Mapping):
+        raise InputError(f"systems are a mapping of name -> captions, not {type(systems).__name__}.")
     if len(systems) < 2:
         raise InputError("a comparison needs at least two systems.")
-    opened = references if references is None or isinstance(references, Sequence) else open_references(references)
+    parallel = isinstance(references, Sequence) and not isinstance(references, str)
+    opened = references if references is None or parallel else open_references(references)
     samples = {name: list(read_captions(captions, opened, images, options.lang)) for name, captions in systems.items()}
     return _compared(samples, built, resamples, seed, correction)
 

@@ -179,7 +179,7 @@ def agreement(
         built,
         name=name,
         protocol=protocol,
-        coefficients=coefficients,
+        coefficients=[coefficients] if isinstance(coefficients, str) else coefficients,
         criterion=criterion,
         resamples=resamples,
         seed=seed,

@@ -20,6 +20,8 @@ def metrics_of(task: Task, metrics: Metrics | None, images: object, options: Sco
     if metrics is None:
         metrics = default_metrics(task, with_images=images is not None or options.model is not None)
     listed = [part.strip() for part in metrics.split(",") if part.strip()] if isinstance(metrics, str) else metrics
+    if not isinstance(listed, Sequence):
+        listed = [listed]
     return build_metrics(listed, options)
 
 

@@ -49,6 +49,9 @@ def write_report(
     named = results if isinstance(results, Mapping) else {"": results}
     files = [Path(path) for path in ([captions] if isinstance(captions, str | PathLike) else captions or [])]
     rest = [None if path is None else Path(path) for path in (references, images, data)]
+    absent = next((path for path in (*files, *rest) if path is not None and not path.exists()), None)
+    if absent is not None:
+        raise InputError(f"{absent}: there is no such file or folder. Check the path.")
     ensure_apart(Path(output), *files, rest[0])
     documents: list[Document] = []
     for name, result in named.items():

@@ -1,5 +1,6 @@
 """Scoring captions, as they are and made worse."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Unpack
 
@@ -10,7 +11,7 @@ from caplens.arrays import Ints
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
 from caplens.data.languages import base_language
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
-from caplens.metrics.scoring import KeepColumns, run_metrics
+from caplens.metrics.scoring import KeepColumns, missing_score_warnings, run_metrics
 from caplens.perturbation import get_perturbations, measure_robustness
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
@@ -71,7 +72,8 @@ def score(
     options = ScoringOptions.of(options, **keywords)
     built = metrics_of("score", metrics, images, options)
     joined = read_captions(samples, references, images, options.lang)
-    result = run_metrics(joined, built, strict=strict, keep_columns=keep_columns, lang=options.lang)
+    result = run_metrics(joined, built, strict=strict, keep_columns=keep_columns)
+    result.warnings += missing_score_warnings(result, options.lang)
     systems = {system for system in result.systems if system is not None}
     if len(systems) > 1:
         result.warnings.append(f"the captions of {len(systems)} systems were scored together; 'compare' tells them apart.")
@@ -112,6 +114,7 @@ def robustness(
     resamples: int = 1000,
     seed: int = 0,
     options: ScoringOptions | None = None,
+    kinds: Sequence[str] | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> RobustnessResult:
     """How much metrics notice that captions were made worse.
@@ -121,7 +124,7 @@ def robustness(
     samples
         Good captions, as `score` takes them.
     perturbations
-        repetition, removal, masking, jumble, substitution, or all.
+        repetition, removal, masking, jumble, substitution, or all; `kinds` is their old name.
     metrics, references, images, resamples, seed, options, **keywords
         As for `score`.
 
@@ -135,8 +138,11 @@ def robustness(
     InputError
         If no caption can be perturbed.
     """
-    kinds = get_perturbations(perturbations)
+    if kinds is not None:
+        warnings.warn("'kinds' is the old name of 'perturbations'; use that.", FutureWarning, stacklevel=2)
+        perturbations = kinds
+    chosen = get_perturbations(perturbations)
     options = ScoringOptions.of(options, **keywords)
     built = metrics_of("robustness", metrics, images, options)
     joined = read_captions(samples, references, images, options.lang)
-    return measure_robustness(joined, built, kinds, options.lang, max(1, resamples), seed)
+    return measure_robustness(joined, built, chosen, options.lang, max(1, resamples), seed)

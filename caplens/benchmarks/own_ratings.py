@@ -20,6 +20,7 @@ from caplens.metrics.base import Metric
 from caplens.results.agreement import UNIT, AgreementResult, PairwiseEstimate, RaterAgreement
 from caplens.stats import Coefficient, get_coefficient, krippendorff_alpha, tie_calibrated_accuracy
 
+_SHOWN_REASONS = 3
 SEVERAL_LANGUAGES = "mul"
 """The ISO 639 code of texts in several languages."""
 _LEAST_SYSTEMS = 3
@@ -84,11 +85,11 @@ def measure_agreement(
         raise InputError("fewer than two captions have both ratings and a score of every metric.")
     result = judge_metrics(benchmark, scored, {}, resamples, seed)
     result.protocol = protocol
-    langs = {base_language(sample.lang or lang or "en") for sample, _ in rated}
-    result.lang = langs.pop() if len(langs) == 1 else SEVERAL_LANGUAGES
-    invalid = [f"1 caption was left out: {sample.invalid}." for sample in samples if sample.invalid]
-    result.failed += len(invalid)
-    result.warnings = list(dict.fromkeys([*data.warnings, *invalid, *_rater_warnings(rated), *result.warnings]))
+    result.lang = _common_language(rated, lang)
+    result.failed += len(samples) - len(valid)
+    result.warnings = list(
+        dict.fromkeys([*data.warnings, *_invalid_warnings(samples), *_rater_warnings(rated), *result.warnings])
+    )
     result.raters = rater_agreement([ratings for _, ratings in rated], benchmark.coefficients)
     captions = _scored_captions(scored, {id(sample): ratings for sample, ratings in rated})
     _add_pairwise_accuracy(result, captions)
@@ -97,6 +98,19 @@ def measure_agreement(
 
 
 RatedCaption = tuple[Sample, list[Rating]]
+
+
+def _common_language(rated: Sequence[RatedCaption], lang: str | None) -> str:
+    langs = {base_language(sample.lang or lang or "en") for sample, _ in rated}
+    return langs.pop() if len(langs) == 1 else SEVERAL_LANGUAGES
+
+
+def _invalid_warnings(samples: Sequence[Sample]) -> list[str]:
+    reasons = [sample.invalid for sample in samples if sample.invalid]
+    if not reasons:
+        return []
+    more = "; …" if len(reasons) > _SHOWN_REASONS else ""
+    return [f"{len(reasons):,} captions were left out: {'; '.join(reasons[:_SHOWN_REASONS])}{more}."]
 
 
 def _data_points(rated: Sequence[RatedCaption], protocol: str, unrated: int) -> RatedSamples:
@@ -112,9 +126,7 @@ def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
     criteria = {rating.criterion for rating in sample.ratings}
     if criterion is None and len(criteria) > 1:
         names = ", ".join(sorted(str(name) for name in criteria))
-        raise InputError(
-            f"sample {sample.id!r} is rated by several criteria ({names}). Choose one with {option('criterion')}."
-        )
+        raise InputError(f"sample {sample.id!r} is rated by several criteria ({names}). Choose one with {option('criterion')}.")
     ratings = [rating for rating in sample.ratings if criterion is None or rating.criterion == criterion]
     raters = [rating.rater for rating in ratings if rating.rater is not None]
     if len(set(raters)) < len(raters):

@@ -33,12 +33,20 @@ def modern_arguments(arguments: Sequence[str]) -> list[str]:
     for place in range(1, end):
         name, equals, value = modern[place].partition("=")
         if name in OPTIONS and command in _WITH_OPTION[name]:
-            _warn(name, OPTIONS[name])
-            name = OPTIONS[name]
-            modern[place] = f"{name}{equals}{_VALUES.get((name, value), value)}"
-            if not equals and place + 1 < end:
-                modern[place + 1] = _VALUES.get((name, modern[place + 1]), modern[place + 1])
+            if equals:
+                modern[place] = "=".join(_modern_option(name, value))
+            else:
+                modern[place : place + 2] = _modern_option(name, *modern[place + 1 : min(place + 2, end)])
     return modern
+
+
+def _modern_option(name: str, value: str = "") -> list[str]:
+    """The new name of an option, and of its value if it has one."""
+    new_name = OPTIONS[name]
+    new_value = _VALUES.get((new_name, value), value)
+    old, new = (f"{name} {value}", f"{new_name} {new_value}") if new_value != value else (name, new_name)
+    _warn(old, new)
+    return [new_name, new_value] if value else [new_name]
 
 
 def _warn(old: str, new: str) -> None:

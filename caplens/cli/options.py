@@ -55,7 +55,12 @@ def _model_option(*names: str, help: str, **more: Any) -> Any:
 
 def listed(values: list[str] | None) -> list[str] | None:
     """`-m cider -m bleu4,rouge-l` -> three names; None if the option was not given."""
-    return [name.strip() for value in values for name in value.split(",") if name.strip()] if values else None
+    if not values:
+        return None
+    names = [name.strip() for value in values for name in value.split(",") if name.strip()]
+    if not names:
+        raise InputError("an option that takes names was given an empty one; name something, or leave the option off.")
+    return names
 
 
 def with_external(names: list[str] | None, paths: list[Path] | None) -> list[MetricChoice] | None:

@@ -4,7 +4,6 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from caplens import api
@@ -20,12 +19,10 @@ from caplens.cli.options import (
     Seed,
     listed,
 )
-from caplens.cli.output import warn, write_result
+from caplens.cli.output import write_result
 from caplens.errors import InputError
 from caplens.metrics.defaults import EXAMPLE_METRICS
-from caplens.results.scores import ScoreResult
 
-_SHOWN_ERRORS = 5
 EXAMPLES = """
 caplens score --example
 caplens score captions.jsonl
@@ -88,18 +85,7 @@ def score(
     inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
     write_result(result, output.output, form, None if example else inputs)
     if result.failed:
-        warn([_failure(result)])
         raise typer.Exit(3)
-
-
-def _failure(result: ScoreResult) -> str:
-    """Which captions failed, and why."""
-    labels = list(result.labelled_errors(result.failed_rows).items())
-    shown = [f"{label}: {reason}" for label, reason in labels[:_SHOWN_ERRORS]]
-    more = [f"… and {len(labels) - len(shown)} more"] if len(labels) > len(shown) else []
-    scored = any(not np.isnan(scores.values[row]) for scores in result.metrics.values() for row in result.failed_rows)
-    what = "have no score, or an input that cannot be used" if scored else "have no score"
-    return f"{result.failed} of {len(result.ids)} captions {what} ({'; '.join(shown + more)})."
 
 
 def register(app: typer.Typer) -> None:

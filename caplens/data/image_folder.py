@@ -28,7 +28,8 @@ def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Itera
 
 def _image_in(root: str, sample: Sample) -> ImageSource:
     """By its name, or by its name with another of the usual suffixes; never from outside the folder."""
-    name = str(sample.image) if isinstance(sample.image, str | PathLike) and str(sample.image) else sample.id
+    named = isinstance(sample.image, str | PathLike) and str(sample.image)
+    name = str(sample.image) if named else sample.id
     if "://" in name:
         return name
     path = os.path.normpath(os.path.join(root, name))  # noqa: PTH118
@@ -39,4 +40,5 @@ def _image_in(root: str, sample: Sample) -> ImageSource:
     stem, suffix = os.path.splitext(path)  # noqa: PTH122
     stems = (path, stem) if suffix.lower() in _SUFFIXES else (path,)
     candidates = (stem + suffix for stem in stems for suffix in _SUFFIXES)
-    return next((candidate for candidate in candidates if os.path.isfile(candidate)), path)  # noqa: PTH113
+    absent = path if named else MissingImage(f"the folder has no image called {name}", unusable=False)
+    return next((candidate for candidate in candidates if os.path.isfile(candidate)), absent)  # noqa: PTH113

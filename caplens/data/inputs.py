@@ -28,13 +28,10 @@ def read_captions(
     captions: Captions, references: ReferencesInput = None, images: ImagesInput = None, lang: str | None = None
 ) -> Iterable[Sample]:
     """Samples with their references and images; a repeated id makes its row invalid."""
-    if is_text_list(captions):
-        lists = (_parallel(references, "references"), _parallel(images, "images"))
-        samples: Iterable[Sample] = samples_from_lists(cast(Sequence[str], captions), *lists)
-        references = None if lists[0] is not None else references
-        images = None if lists[1] is not None else images
-    else:
-        samples = _samples(captions)
+    texts = _text_list(captions)
+    if texts is not None:
+        return samples_from_lists(texts, _parallel(references, "references"), _parallel(images, "images"))
+    samples = _samples(captions)
     joined = samples if references is None else open_references(references).joined(samples, lang)
     if images is None:
         return joined
@@ -45,20 +42,33 @@ def read_captions(
     raise InputError("images in a list belong to captions in a list; for other captions pass a folder, or id -> image.")
 
 
-def is_text_list(captions: object) -> bool:
-    """Whether captions are a plain list of texts, beside which references and images are lists too."""
-    return isinstance(captions, Sequence) and not isinstance(captions, str) and all(isinstance(text, str) for text in captions)
+def _text_list(captions: object) -> list[str] | None:
+    """Captions that are a plain list of texts, beside which references and images are lists too; None for others."""
+    values = _as_list(captions)
+    return cast(list[str], values) if values and isinstance(values[0], str) else None
+
+
+def _as_list(values: object) -> list[object] | None:
+    """A list, tuple, array or column of a data frame as a list; None for a text, a mapping and other things."""
+    if isinstance(values, Sequence):
+        return None if isinstance(values, str | bytes) else list(values)
+    convert = getattr(values, "tolist", None) or getattr(values, "to_list", None)
+    return list(convert()) if callable(convert) and not isinstance(values, Mapping) and not is_dataframe(values) else None
 
 
 def _parallel(values: object, name: str) -> Sequence[object] | None:
-    """A list that goes beside a list of captions; None for a file, a folder or a mapping."""
-    if values is None or isinstance(values, str | PathLike | Mapping | References):
+    """A list that goes beside a list of captions."""
+    if values is None:
         return None
-    if isinstance(values, ImageArray):
+    if name == "images" and isinstance(values, ImageArray) and len(values.shape) > 1:
         return as_images(values)
-    if not isinstance(values, Sequence):
-        raise InputError(f"{name} are a list, one for each caption, not {type(values).__name__}.")
-    return values
+    listed = _as_list(values)
+    if listed is None:
+        raise InputError(
+            f"captions in a list have no ids by which {name} could be found; pass {name} as a list too, one for each caption, or"
+            " the captions as id -> text."
+        )
+    return listed
 
 
 def samples_from_lists(
@@ -89,7 +99,11 @@ def samples_from_lists(
 
 def _texts(references: object) -> tuple[str, ...]:
     """The references of one caption: a text, several, or none."""
-    texts = (references,) if isinstance(references, str) else tuple(cast(Iterable[str], references or ()))
+    if references is None:
+        return ()
+    if not isinstance(references, Iterable):
+        raise InputError(f"references are texts, one or several for each caption, not {type(references).__name__}.")
+    texts = (references,) if isinstance(references, str) else tuple(references)
     if not all(isinstance(text, str) for text in texts):
         raise InputError(f"references are texts, not {type(next(text for text in texts if not isinstance(text, str))).__name__}.")
     return texts

@@ -15,9 +15,11 @@ _CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class MissingImage:
-    """Stands in for an image that may not be opened."""
+    """Stands in for an image that is not there, or may not be opened."""
 
     reason: str
+    unusable: bool = True
+    """Whether the caption names an image that cannot be used, rather than none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,10 @@ def as_image(source: "ImageSource | ImageArray | None") -> ImageSource | None:
     raise InputError(f"an image is a path, bytes, a PIL image, an array or a tensor, not {type(source).__name__}.")
 
 
-def as_images(sources: "Sequence[ImageSource | ImageArray | None] | ImageArray") -> list[ImageSource | None]:
-    """Several images; a lone array of three dimensions is one image, one of four a batch."""
+def as_images(sources: "Sequence[ImageSource | ImageArray | None] | ImageSource | ImageArray") -> list[ImageSource | None]:
+    """Several images; a lone one, or a lone array of three dimensions, is one image, and an array of four a batch."""
+    if isinstance(sources, str | PathLike | bytes | Image | MissingImage):
+        return [sources]
     if isinstance(sources, ImageArray):
         batch: Any = [sources] if len(sources.shape) == _CHANNELS else sources
         return [image_from_array(image) for image in batch]

@@ -69,7 +69,7 @@ def missing_input(sample: Sample, needs: frozenset[str]) -> RowError | None:
 def _missing_image(sample: Sample) -> RowError | None:
     if sample.image is None or sample.image == "":
         return RowError("there is no image")
-    return RowError(sample.image.reason, unusable=True) if isinstance(sample.image, MissingImage) else None
+    return RowError(sample.image.reason, sample.image.unusable) if isinstance(sample.image, MissingImage) else None
 
 
 def batched(samples: Iterable[Sample]) -> Iterator[list[Sample]]:

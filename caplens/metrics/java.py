@@ -14,7 +14,7 @@ from caplens.errors import InputError, MissingExtraError
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.lexical import TokenCollector
 from caplens.metrics.options import ScoringOptions
-from caplens.results.scores import Scores, mean_pool, mean_statistics
+from caplens.results.scores import RowError, Scores, mean_pool, mean_statistics
 
 
 def find_java() -> str | None:
@@ -62,15 +62,17 @@ class JavaMetric(Metric):
     def compute(self, collected: Sequence[Collector], size: int) -> Scores:
         (collector,) = collected
         assert isinstance(collector, TokenCollector)
-        others = [part.lang for part in collector.parts if part.lang != "en"]
-        if others:
-            raise InputError(
-                f"{self.name} is for English captions only, but there are some in {', '.join(others)}. Leave it out."
-            )
+        others = [part for part in collector.parts if part.lang != "en"]
+        if others and len(others) == len(collector.parts):
+            languages = ", ".join(part.lang for part in others)
+            raise InputError(f"{self.name} is for English captions only, but these are in {languages}. Leave it out.")
+        errors = {row: RowError(f"{self.name} is for English captions only") for part in others for row in part.rows.tolist()}
         values = np.full(size, np.nan)
         corpus = float("nan")
         for part in collector.parts:
-            candidates, references = zip(*part.corpus.strings(), strict=True)
-            corpus, values[part.rows] = self.score_texts(candidates, references)
+            if part.lang == "en":
+                candidates, references = zip(*part.corpus.strings(), strict=True)
+                corpus, values[part.rows] = self.score_texts(candidates, references)
         line = signature(self.name, tok=collector.signature, version=self.version)
-        return Scores(values, corpus, line, mean_statistics(values), mean_pool, {"en": corpus}, self.corpus_is_mean)
+        statistics = mean_statistics(values)
+        return Scores(values, corpus, line, statistics, mean_pool, {"en": corpus}, self.corpus_is_mean, errors=errors)

@@ -3,9 +3,10 @@
 The API, the command line, the adapters and the registry all build metrics from it, with `Metric.from_options`.
 """
 
+import warnings
 from dataclasses import dataclass, fields, replace
 from os import PathLike
-from typing import TypedDict, Unpack
+from typing import TypedDict, Unpack, cast
 
 from caplens.backbones.base import Backbone
 from caplens.backbones.load_options import LoadOptions
@@ -75,6 +76,10 @@ class ScoringOptions:
     @staticmethod
     def of(options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> "ScoringOptions":
         """`options`, or the defaults, with single fields changed."""
+        if "long" in keywords:
+            warnings.warn("'long' is the old name of 'overlong' ('truncate' or 'split').", FutureWarning, stacklevel=3)
+            long = cast(dict[str, str], keywords).pop("long")
+            keywords["overlong"] = cast(Overlong, "truncate" if long == "cut" else long)
         names = [field.name for field in fields(ScoringOptions)]
         unknown = next((name for name in keywords if name not in names), None)
         if unknown is not None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
-from typing import NamedTuple, Unpack
+from typing import NamedTuple, Unpack, cast
 
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
@@ -12,8 +12,8 @@ from caplens.metrics.function import CaptionFunction, FunctionMetric, SampleFunc
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.plugins import find_plugins, import_object, load_plugin
 
-MetricChoice = str | Metric | SampleFunction | CaptionFunction
-"""A name, a `Metric`, or a function; see `caplens.metric`."""
+MetricChoice = str | Metric | type[Metric] | SampleFunction | CaptionFunction
+"""A name, a `Metric` or its class, or a function; see `caplens.metric`."""
 PLUGINS = "caplens.metrics"
 """The entry-point group in which other packages register metrics."""
 
@@ -130,7 +130,7 @@ def get_metric(name: str, options: ScoringOptions | None = None, **keywords: Unp
     Parameters
     ----------
     name
-        As `caplens list metrics` shows it, or `package.module:Class`.
+        As `caplens list metrics` shows it, or `package.module:name`.
     options, **keywords
         See `ScoringOptions`.
 
@@ -144,7 +144,8 @@ def get_metric(name: str, options: ScoringOptions | None = None, **keywords: Unp
     >>> get_metric("cider", tokenizer="13a").name
     'cider'
     """
-    return metric_class(name).from_options(ScoringOptions.of(options, **keywords))
+    (metric,) = build_metrics([name], ScoringOptions.of(options, **keywords))
+    return metric
 
 
 def needs_encoder(name: str | Metric) -> bool:
@@ -157,20 +158,24 @@ def needs_encoder(name: str | Metric) -> bool:
         return False
 
 
-def _as_metric(entry: MetricChoice) -> str | Metric:
-    if isinstance(entry, str | Metric):
+def _find_metric(entry: MetricChoice) -> Metric | type[Metric]:
+    """What a name, a path (`package.module:name`) or an object stands for."""
+    if isinstance(entry, str):
+        if ":" not in entry:
+            return metric_class(entry)
+        entry = cast(MetricChoice, import_object(entry))
+    if isinstance(entry, Metric) or (isinstance(entry, type) and issubclass(entry, Metric)):
         return entry
-    if callable(entry):
+    if callable(entry) and not isinstance(entry, type):
         return FunctionMetric(entry)
     raise InputError(f"a metric is a name, a Metric or a function, not {entry!r}; references are passed with references=.")
 
 
 def build_metrics(metrics: Sequence[MetricChoice], options: ScoringOptions) -> list[Metric]:
     """The metrics of a run, without duplicates. They share one engine and one table of document frequencies."""
-    unique = [_as_metric(entry) for entry in dict.fromkeys(metrics)]
-    classes = {name: metric_class(name) for name in unique if isinstance(name, str)}
-    if any("encoder" in kind.needs for kind in classes.values()):
+    unique = list(dict.fromkeys(_find_metric(entry) for entry in dict.fromkeys(metrics)))
+    if any(isinstance(entry, type) and "encoder" in entry.needs for entry in unique):
         options = replace(options, model=options.engine())
     if options.df is not None:
         options = replace(options, df=options.document_frequency())
-    return [classes[entry].from_options(options) if isinstance(entry, str) else entry for entry in unique]
+    return [entry.from_options(options) if isinstance(entry, type) else entry for entry in unique]

@@ -1,5 +1,6 @@
 """One pass over the samples that feeds every metric of a run."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -14,8 +15,11 @@ from caplens.results.scores import RowError, ScoreResult, Scores
 
 KeepColumns = bool | Sequence[str]
 """Which columns of the input a result carries: all, or those named."""
+_ALWAYS_KEPT = ("id", "lang", "system")
+"""Columns that results have anyway."""
 _SHOWN = 3
-"""Ids and languages that a warning names."""
+"""Ids that a warning names."""
+_SHOWN_REASONS = 5
 
 
 def run_metrics(
@@ -24,13 +28,11 @@ def run_metrics(
     *,
     strict: bool = False,
     keep_columns: KeepColumns = False,
-    lang: str | None = None,
 ) -> ScoreResult:
     """Score `samples` with `metrics`.
 
     A sample that a metric cannot score gets NaN and a reason there, and is scored by the others. With `strict` the first such
-    sample is an error. It is an error, too, if no metric can score any sample. `lang` is the language of samples that name
-    none.
+    sample is an error. It is an error, too, if no metric can score any sample.
     """
     collectors, keys = _collectors(metrics)
     result, first = ScoreResult([], [], {}), None
@@ -52,16 +54,28 @@ def run_metrics(
     for metric, metric_keys in zip(metrics, keys, strict=True):
         collected = [collectors[key] for key in metric_keys]
         result.metrics[metric.name] = with_errors(metric.compute(collected, len(result.ids)), collected)
-    result.warnings = _warnings(collectors.values(), result, lang)
+    result.warnings = _warnings(collectors.values(), result, keep_columns)
     return result
+
+
+def _warnings(collectors: Iterable[Collector], result: ScoreResult, keep_columns: KeepColumns) -> list[str]:
+    warnings = [warning for collector in collectors for warning in collector.warnings()]
+    warnings += [warning for scores in result.metrics.values() for warning in scores.warnings]
+    if not isinstance(keep_columns, bool):
+        absent = [name for name in keep_columns if name not in result.columns and name not in _ALWAYS_KEPT]
+        warnings += [f"no caption has a column {name!r} to keep." for name in absent]
+    return list(dict.fromkeys(warnings))
 
 
 def _collectors(metrics: Sequence[Metric]) -> tuple[dict[Hashable, Collector], list[list[Hashable]]]:
     """The collectors of a run by key, and the keys of each metric."""
     if not metrics:
         raise InputError("no metric was chosen; name at least one.")
-    if len({metric.name for metric in metrics}) < len(metrics):
-        raise InputError("two metrics of one run have the same name; score with them one at a time.")
+    twice = next((name for name, count in Counter(metric.name for metric in metrics).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"two metrics are called {twice!r}; score with them one at a time, or name a function: caplens.metric(f, name=…)."
+        )
     collectors: dict[Hashable, Collector] = {}
     keys = []
     for metric in metrics:
@@ -99,7 +113,7 @@ def _columns(sample: Sample) -> dict[str, Any]:
         sample = replace(sample, image=None)
     if not isinstance(sample.video, str | PathLike | None):
         sample = replace(sample, video=None)
-    return {name: value for name, value in row_from_sample(sample).items() if name not in ("id", "lang", "system")}
+    return {name: value for name, value in row_from_sample(sample).items() if name not in _ALWAYS_KEPT}
 
 
 def _raise_first_error(result: ScoreResult, collector: Collector) -> None:
@@ -123,6 +137,7 @@ def _hint(error: RowError, example: Sample) -> str:
         "there are no references": f" Pass them with {option('references', 'FILE')} or in the column 'references', or score"
         f" against the images: {option('metrics', 'clipscore')} {option('images', 'FOLDER')}.",
         "there is no image": f" Pass their folder with {option('images', 'FOLDER')}, or their paths in the column 'image'.",
+        "the folder has no image": " Images are found by the column 'image', or by the id as the name of the file.",
         "there is no file": f" Names of images are relative to the folder of {option('images')}.",
     }
     hint = next((hint for words, hint in hints.items() if words in error.reason), "")
@@ -131,34 +146,48 @@ def _hint(error: RowError, example: Sample) -> str:
     return hint
 
 
-def _warnings(collectors: Iterable[Collector], result: ScoreResult, lang: str | None) -> list[str]:
-    warnings = [warning for collector in collectors for warning in collector.warnings()]
-    warnings += [warning for scores in result.metrics.values() for warning in scores.warnings]
-    warnings += _missing_warnings(result, lang)
-    return list(dict.fromkeys(warnings))
+def missing_score_warnings(result: ScoreResult, lang: str | None = None) -> list[str]:
+    """One line for each reason why captions have no score, with counts by language or system.
 
-
-def _missing_warnings(result: ScoreResult, lang: str | None) -> list[str]:
-    """One line for each reason why some metrics lack scores that others have, with counts by language or system."""
-    partial = {row for row, errors in result.row_errors.items() if len(errors) < len(result.metrics)}
-    affected: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    What was given and cannot be used has a reason of its own in each row; these share a line. `lang` is the language of captions
+    that name none.
+    """
+    missing: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    unusable: dict[tuple[tuple[int, str], ...], list[str]] = {}
     for name, scores in result.metrics.items():
-        for reason, rows in _rows_by_reason(scores, partial).items():
-            affected.setdefault((reason, tuple(rows)), []).append(name)
+        for reason, rows in _rows_by_reason(scores).items():
+            missing.setdefault((reason, tuple(rows)), []).append(name)
+        if rows_and_reasons := tuple((row, error.reason) for row, error in scores.errors.items() if error.unusable):
+            unusable.setdefault(rows_and_reasons, []).append(name)
     return [
-        f"{', '.join(names)}: {len(rows):,} of {len(result.ids):,} captions have no score: {reason}"
-        f" ({_which(result, rows, lang)})."
-        for (reason, rows), names in affected.items()
+        *(
+            f"{_count(result, names, len(rows))}: {reason} ({_which(result, rows, lang)})."
+            for (reason, rows), names in missing.items()
+        ),
+        *(f"{_count(result, names, len(rows))} ({_reasons(result, rows)})." for rows, names in unusable.items()),
     ]
 
 
-def _rows_by_reason(scores: Scores, among: set[int]) -> dict[str, list[int]]:
-    """Reason -> rows that lack something; what was given and cannot be used is reported for each caption."""
+def _rows_by_reason(scores: Scores) -> dict[str, list[int]]:
+    """Reason -> rows that lack something."""
     by_reason: dict[str, list[int]] = {}
     for row, error in scores.errors.items():
-        if row in among and not error.unusable:
+        if not error.unusable:
             by_reason.setdefault(error.reason, []).append(row)
     return by_reason
+
+
+def _count(result: ScoreResult, names: Sequence[str], rows: int) -> str:
+    """The metrics, unless it is all of them, and how many captions they have no score for."""
+    prefix = "" if len(names) == len(result.metrics) else f"{', '.join(names)}: "
+    return f"{prefix}{rows:,} of {len(result.ids):,} captions have no score"
+
+
+def _reasons(result: ScoreResult, rows: Sequence[tuple[int, str]]) -> str:
+    labels = result.labels()
+    shown = [f"{labels[row]}: {reason}" for row, reason in rows[:_SHOWN_REASONS]]
+    more = [f"… and {len(rows) - len(shown):,} more"] if len(rows) > len(shown) else []
+    return "; ".join(shown + more)
 
 
 def _which(result: ScoreResult, rows: Sequence[int], lang: str | None) -> str:

@@ -65,6 +65,11 @@ class Scores:
         """How many samples have a score."""
         return int(np.count_nonzero(~np.isnan(self.values)))
 
+    @property
+    def unusable_rows(self) -> list[int]:
+        """Rows that have something which cannot be used."""
+        return [row for row, error in self.errors.items() if error.unusable]
+
 
 def mean_pool(sums: Floats) -> Floats:
     """The mean, from summed (value, count) statistics."""
@@ -161,7 +166,7 @@ class ScoreResult(Result):
 
     @property
     def errors(self) -> dict[str, str]:
-        """Why captions lack the score of some or all metrics, by id; see `_labels` where ids repeat."""
+        """Why captions lack the score of some or all metrics, by id; see `labels` where ids repeat."""
         return self._by_label({row: _one_reason(errors) for row, errors in self.row_errors.items()})
 
     def labelled_errors(self, rows: Sequence[int]) -> dict[str, str]:
@@ -170,10 +175,10 @@ class ScoreResult(Result):
         return self._by_label({row: _one_reason(errors[row]) for row in rows})
 
     def _by_label(self, by_row: Mapping[int, str]) -> dict[str, str]:
-        labels = self._labels()
+        labels = self.labels()
         return {labels[row]: text for row, text in sorted(by_row.items())}
 
-    def _labels(self) -> list[str]:
+    def labels(self) -> list[str]:
         """Ids; where they repeat, with language and system, and with the row where these repeat too."""
         if len(set(self.ids)) == len(self.ids):
             return self.ids
@@ -192,8 +197,9 @@ class ScoreResult(Result):
         for name, scores in self.metrics.items():
             low, high = self.intervals.get(name, (None, None))
             rows.append([name, scores.corpus, low, high, scores.scored])
+        scored = np.count_nonzero(np.any([~np.isnan(scores.values) for scores in self.metrics.values()], axis=0))
         notes = [
-            f"{len(self.ids) - self.failed:,} of {len(self.ids):,} captions scored"
+            f"{scored:,} of {len(self.ids):,} captions scored"
             + ("; intervals by bootstrap over images." if self.intervals else "."),
             "To reproduce:",
             *(scores.signature for scores in self.metrics.values()),
@@ -254,18 +260,14 @@ class ScoreResult(Result):
             "values": json_values(scores.values),
             "signature": scores.signature,
             "errors": self._by_label({row: error.reason for row, error in scores.errors.items()}),
-            "counts": {
-                "scored": scores.scored,
-                "failed": len(scores.errors),
-                "unusable": sum(error.unusable for error in scores.errors.values()),
-            },
+            "counts": {"scored": scores.scored, "failed": len(scores.errors), "unusable": len(scores.unusable_rows)},
         }
-        unusable = [row for row, error in scores.errors.items() if error.unusable]
-        for key, by_row in (("truncated", scores.truncated), ("doubts", scores.coverage_warnings)):
-            if by_row:
-                content[key] = {str(row): text for row, text in by_row.items()}
-        if unusable:
-            content["unusable"] = unusable
+        by_row = {
+            "truncated": {str(row): lang for row, lang in scores.truncated.items()},
+            "doubts": {str(row): text for row, text in scores.coverage_warnings.items()},
+            "unusable": scores.unusable_rows,
+        }
+        content |= {key: rows for key, rows in by_row.items() if rows}
         if name in self.intervals:
             content["low"], content["high"] = (null_if_nan(bound) for bound in self.intervals[name])
         if len(scores.by_language) > 1:

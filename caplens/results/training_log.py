@@ -68,8 +68,8 @@ def read_training_log(path: Path) -> TrainingLog:
                 # The end of a line that was being written when the run was stopped.
                 break
             raise InputError(
-                f"{Place(path, line_number)}: a line of a training log has a stage, and numbers for step and loss; this one"
-                " has not."
+                f"{Place(path, line_number)}: this is not a line of a training log, which has a stage and numbers for step and"
+                " loss. Rows of scores are no result that can be read back; write the result to a .json file for that."
             )
         stages.setdefault(entry[0], []).append(entry[1])
     if not stages:

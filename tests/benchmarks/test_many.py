@@ -93,7 +93,7 @@ def test_bench_all_runs_what_is_there_and_says_what_is_not(collection, caplens):
     assert "clipscore" in ran["xvnli", "fr"]["results"]
     # VALSE has no references, and its photos are not there.
     assert list(ran["valse", "en"]["results"]) == ["length"]
-    assert any("clipscore, refclipscore left out: its images are not at hand" in text for text in ran["valse", "en"]["warnings"])
+    assert any("clipscore, refclipscore left out: its images are missing" in text for text in ran["valse", "en"]["warnings"])
     assert found["not_run"]["composite"] == "its files are not at hand"
     assert [one["langs"] for one in found["across_languages"]] == [["en", "fr"]]
     table = caplens("bench", "all", "--data", collection, "-m", "length", "--resamples", 5)

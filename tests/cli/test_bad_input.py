@@ -63,6 +63,12 @@ def test_a_missing_file(caplens, tmp_path):
     assert "nothing.jsonl: there is no such file" in said.err
 
 
+def test_an_empty_name(caplens, write):
+    said = caplens("score", write("a.jsonl", [GOOD]), "-m", "")
+    assert said.status == 2
+    assert "was given an empty one" in said.err
+
+
 def test_a_folder_in_the_place_of_a_file(caplens, tmp_path):
     said = caplens("score", tmp_path)
     assert said.status == 2
@@ -82,7 +88,7 @@ def test_a_caption_that_cannot_be_scored_gets_null_and_a_reason(caplens, write, 
     output = tmp_path / "scores.json"
     said = caplens("score", write("captions.jsonl", [GOOD, {**OTHER, **row}]), "-m", "cider", "-m", "bleu1", "-o", output)
     assert said.status == 3
-    assert f"1 of 2 captions have no score (2: {reason})" in said.err
+    assert f"1 of 2 captions have no score: {reason} (2)." in said.err
     found = json.loads(output.read_text())
     assert found["errors"] == {"2": reason}
     assert found["counts"] == {"samples": 2, "failed": 1, "truncated": 0, "doubtful": 0}

@@ -87,5 +87,7 @@ def test_no_color_means_none_even_where_colours_are_forced(arguments):
             assert coloured.search(made.stdout)
 
 
-def test_shells_can_complete(caplens):
+def test_shells_can_complete(caplens, monkeypatch):
+    # Otherwise typer looks for the shell among the parents of this process, where there may be none.
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     assert "_CAPLENS_COMPLETE" in caplens("--show-completion", "bash").out

@@ -113,3 +113,34 @@ def test_errors_of_rows_with_the_same_id_are_all_kept():
     rows = [{"id": "1", "caption": ""}, {"id": "1", "caption": "a dog"}, {"id": "2", "caption": "a cat"}]
     errors = package.score(rows, ["length"], resamples=0).to_dict()["errors"]
     assert errors == {"1 (row 1)": "the caption is empty", "1 (row 2)": "the id '1' appears twice, on row 1 and row 2"}
+
+
+def test_a_column_to_keep_that_no_row_has_is_said():
+    result = package.score([{"id": "1", "caption": "a dog", "references": ["a dog"]}], ["bleu1"], keep_columns=["topc", "id"])
+    assert "no caption has a column 'topc' to keep." in result.warnings
+    assert not any("'id'" in warning for warning in result.warnings)
+
+
+def test_every_caption_without_a_score_is_in_the_warnings_of_the_result():
+    samples = [Sample("1", "a dog", ("a dog",)), Sample("2", "", ("a dog",)), Sample("3", "a cat", invalid="line 3 is odd")]
+    result = _score(samples, ["bleu1", "cider"])
+    assert "1 of 3 captions have no score: the caption is empty (2)." in result.warnings
+    assert "1 of 3 captions have no score (3: line 3 is odd)." in result.warnings
+    assert "1 of 3 captions scored" in str(result)
+
+
+def test_many_reasons_share_a_line(tmp_path):
+    samples = [Sample(str(n), "a dog", image=tmp_path / f"{n}.jpg") for n in range(9)] + [Sample("red", "a dog", image=RED)]
+    (line,) = [warning for warning in _score(samples, ["clipscore"]).warnings if "9 of 10 captions have no score" in warning]
+    assert "0.jpg" in line
+    assert "4.jpg" in line
+    assert "5.jpg" not in line
+    assert "… and 4 more" in line
+
+
+def test_a_row_that_names_no_image_is_not_something_unusable(tmp_path):
+    RED.save(tmp_path / "1.png")
+    rows = [Sample("1", "a dog", ("a dog",)), Sample("2", "a cat", ("a cat",)), Sample("3", "a cat", ("a cat",), image="x.jpg")]
+    errors = _score(rows, ["clipscore", "cider"], images=tmp_path)["clipscore"].errors
+    assert errors[1] == ("the folder has no image called 2", False)
+    assert errors[2].unusable

@@ -53,6 +53,12 @@ def test_meteor_is_for_english_only(needs_java):
     need("pycocoevalcap")
     with pytest.raises(InputError, match=r"English captions only.*de"):
         package.score([Sample("1", "ein Hund", ("ein Hund",), lang="de")], ["meteor"])
+    samples = [Sample("1", "a dog", ("a dog",), lang="en"), Sample("2", "ein Hund", ("ein Hund",), lang="de")]
+    result = package.score(samples, ["meteor", "bleu1"], resamples=0)
+    assert np.isnan(result["meteor"].values).tolist() == [False, True]
+    assert (
+        "meteor: 1 of 2 captions have no score: meteor is for English captions only (all of the languages de)." in result.warnings
+    )
 
 
 def test_meteor_equals_pycocoevalcap_on_odd_captions(needs_java):
@@ -224,7 +230,7 @@ def test_a_signature_names_language_and_library_where_they_matter():
 
 
 def test_two_metrics_of_one_name_are_refused():
-    with pytest.raises(InputError, match="same name"):
+    with pytest.raises(InputError, match=r"two metrics are called 'length'.*caplens.metric\(f, name=…\)"):
         package.score([Sample("1", "a")], [get_metric("length"), get_metric("length", tokenizer="char")])
 
 

@@ -116,10 +116,38 @@ def test_a_metric_can_be_named_by_its_path(write, monkeypatch):
     for name, message in (
         ("my_metrics:Nothing", "cannot be imported"),
         ("no_such_module:Metric", "cannot be imported"),
-        ("json:dumps", "is not a metric"),
+        ("json:decoder", "a metric is a name, a Metric or a function"),
+        (":Metric", "cannot be imported"),
+        (".relative:Metric", "cannot be imported"),
     ):
         with pytest.raises(package.InputError, match=message):
             package.score({"1": "a"}, [name])
+
+
+def test_a_file_of_the_current_folder_can_hold_the_metric(run, write, tmp_path):
+    code = """
+import caplens
+def letters(caption):
+    return len(caption)
+words = caplens.metric(lambda caption: len(caption.split()), name="words")
+"""
+    (tmp_path / "own_metrics.py").write_text(code, encoding="utf-8")
+    (tmp_path / "broken_metrics.py").write_text("1 / 0", encoding="utf-8")
+    captions = write("captions.jsonl", [{"id": "1", "caption": "a dog"}])
+    ran = run("score", captions, "-m", "own_metrics:letters,own_metrics:words", "--json")
+    metrics = json.loads(ran.stdout)["metrics"]
+    assert {name: scores["corpus"] for name, scores in metrics.items()} == {"letters": 5, "words": 2}
+    ran = run("score", captions, "-m", "broken_metrics:letters")
+    assert (ran.returncode, "Traceback" in ran.stderr) == (2, False)
+    assert "'broken_metrics:letters' cannot be imported (division by zero)" in ran.stderr
+
+
+def test_a_metric_class_is_built_with_the_options():
+    from caplens.metrics import Bleu1, Length
+
+    result = package.score({"1": "ab"}, [Length, "length", Bleu1], references={"1": ["ab"]}, tokenizer="char", resamples=0)
+    assert list(result) == ["length", "bleu1"]
+    assert result["length"].corpus == 2
 
 
 def _overlap(caption, references):

@@ -64,8 +64,8 @@ def test_training_logs_become_curves(tmp_path):
         ("a.json", '{"metrics": ', "line 1"),
         ("scores.csv", "id,cider\n1,0.5\n", "scores.json"),
         ("a.json", "", "not the JSON of a result"),
-        ("log.jsonl", '{"id": "1", "caption": "a dog"}\n', "a stage, and numbers"),
-        ("log.jsonl", '{"stage": "tune", "step": 1, "loss": "small"}\n', "a stage, and numbers"),
+        ("log.jsonl", '{"id": "1", "caption": "a dog"}\n', "a stage and numbers"),
+        ("log.jsonl", '{"stage": "tune", "step": 1, "loss": "small"}\n', "a stage and numbers"),
     ],
 )
 def test_a_file_that_is_not_a_result_is_an_error(caplens, write, tmp_path, name, content, message):
@@ -153,6 +153,8 @@ def test_a_report_from_python(scores, examples, tmp_path):
     assert "Called so" in package.write_report({"Called so": tmp_path / "s.json"}, page).read_text(encoding="utf-8")
     with pytest.raises(InputError):
         package.write_report(tmp_path / "s.json", tmp_path / "s.json")
+    with pytest.raises(InputError, match=r"nothing.jsonl: there is no such file"):
+        package.write_report(scores, page, captions=tmp_path / "nothing.jsonl")
     with pytest.raises(InputError, match="not of list"):
         package.write_report([scores], page)
 
