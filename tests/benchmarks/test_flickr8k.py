@@ -15,6 +15,7 @@ from caplens.metrics import get_metric
 METRICS = ["bleu1", "bleu4", "rouge-l", "cider"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flickr8k-expert", "flickr8k-cf"])
 def test_the_published_correlations_are_reproduced(flickr8k, golden, name):
     found = package.bench(name, flickr8k, METRICS, resamples=20)
@@ -174,6 +175,7 @@ def photos(flickr8k, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "lang", "coefficient", "least"),
     [

@@ -37,6 +37,7 @@ def test_it_has_json_quiet_and_examples(name, caplens):
     assert f"caplens {' '.join(name)}" in " ".join(said.out.replace("\n", " ").split())
 
 
+@pytest.mark.slow
 def test_json_is_all_that_goes_to_standard_output(caplens, tmp_path):
     captions = EXAMPLES / "good.jsonl"
     for arguments in (

@@ -74,7 +74,11 @@ def test_every_block_says_what_it_is():
         assert path.read_text(encoding="utf-8").count("```") == 2 * len(_blocks(path)), path.name
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if _blocks(path)], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] * (path.name == "training.md")) for path in PAGES if _blocks(path)],
+    ids=lambda path: path.name,
+)
 def test_blocks_run(path, staged, caplens):
     for block in _blocks(path):
         where = f"{path.name}, line {block.line}"

@@ -61,6 +61,7 @@ def test_meteor_is_for_english_only(needs_java):
     )
 
 
+@pytest.mark.slow
 def test_meteor_equals_pycocoevalcap_on_odd_captions(needs_java):
     peer = need("pycocoevalcap.meteor.meteor").Meteor()
     texts = ["a dog ||| runs", "a man 's dog", "-lrb- x -rrb-", "naïve café", "a"]

@@ -27,6 +27,7 @@ def test_results_are_read_back_as_they_were(fixture, request, tmp_path):
     assert document.result.to_dict() == result.to_dict()
 
 
+@pytest.mark.slow
 def test_benchmarks_are_read_back_as_they_were(flickr8k, caplens, tmp_path):
     run = caplens(
         "bench", "flickr8k-cf", "--data", flickr8k, "-m", "length", "--resamples", 5, "-o", tmp_path / "bench.json", "-q"

@@ -114,6 +114,7 @@ def steps(out: Path) -> int:
     return max((json.loads(line)["step"] for line in lines if line.endswith("\n")), default=0)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     whole = start(tmp_path / "whole")
     assert whole.wait(timeout=300) == 0, whole.stderr.read()
@@ -157,6 +158,7 @@ def test_a_full_disk_is_told(tmp_path):
     assert not list((tmp_path / "full").glob("*.tmp")) + list((tmp_path / "full").glob(".*.tmp"))
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_model_of_one(tmp_path):
     """The whole command, with its photos, captions and files."""
     paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])

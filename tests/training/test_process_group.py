@@ -56,6 +56,7 @@ def run(folder: Path, *launcher: str) -> dict:
     return torch.load(folder / "weights.pt", weights_only=True)
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_weights_of_one(tmp_path):
     one = run(tmp_path / "one")
     two = run(tmp_path / "two", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
