@@ -7,17 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stored_vectors import keys_of, vectors_of, write_vectors
 
 from caplens.embed import Store
 from caplens.errors import CaplensError, InputError
-
-
-def vectors_of(count: int, dim: int = 5, seed: int = 0):
-    return np.random.default_rng(seed).normal(size=(count, dim)).astype(np.float32)
-
-
-def keys_of(count: int, start: int = 0) -> list[bytes]:
-    return [b"t%016d" % number for number in range(start, start + count)]
 
 
 @given(st.permutations(range(12)), st.integers(0, 12))
@@ -82,16 +75,9 @@ def test_a_file_damaged_in_the_middle_begins_anew(tmp_path):
     np.testing.assert_array_equal(vectors.get(keys_of(3000)).vectors, vectors_of(3000))
 
 
-def _write(folder, number):
-    vectors = Store(folder).model_vectors("m", "1" * 64)
-    for start in range(0, 200, 20):
-        vectors.put(keys_of(20, 1000 * number + start), vectors_of(20, seed=number), [False] * 20)
-        vectors.put(keys_of(20), vectors_of(20), [False] * 20)
-
-
 def test_several_processes_share_a_store(tmp_path):
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_write, args=(tmp_path, number)) for number in range(1, 5)]
+    workers = [context.Process(target=write_vectors, args=(tmp_path, number)) for number in range(1, 5)]
     for worker in workers:
         worker.start()
     for worker in workers:
