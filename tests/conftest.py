@@ -77,6 +77,10 @@ def pytest_runtest_logreport(report):
         _skip_reasons.append(report.longrepr[2].removeprefix("Skipped: "))
 
 
+pytest_collectreport = pytest_runtest_logreport
+"""Skips of whole files."""
+
+
 def pytest_sessionfinish(session):
     """A skip must say what it needs, so that nothing is left out without a reason that can be removed."""
     unclear = [reason for reason in _skip_reasons if not reason.startswith("needs ")]

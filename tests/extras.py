@@ -32,6 +32,7 @@ EXTRAS = {
     "playwright": "test",
     "mkdocs": "docs",
     "hatchling": "dev",
+    "radon": "dev",
 }
 """Package -> the extra of caplens that brings it."""
 

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from extras import need
+
 import caplens
 
 PACKAGE = Path(caplens.__file__).parent
@@ -80,3 +82,11 @@ def test_there_is_one_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {caplens.__version__}\n" in citation
     assert f"## {caplens.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_no_function_has_more_than_15_paths():
+    complexity = need("radon.complexity")
+    root = Path(__file__).parents[1]
+    for path in (file for folder in ("caplens", "benchmarks", "examples", "tests") for file in (root / folder).rglob("*.py")):
+        for block in complexity.cc_visit(path.read_text(encoding="utf-8")):
+            assert block.complexity <= 15, f"{path.relative_to(root)}: {block.fullname}"

@@ -16,7 +16,7 @@ from caplens.results.scores import ScoreResult
 
 TextReferences = Sequence[str | Sequence[str]]
 """One text or several for each caption."""
-Images = Sequence[ImageSource | ImageArray] | ImageArray
+ImageBatch = Sequence[ImageSource | ImageArray] | ImageArray
 Languages = str | Sequence[str] | None
 
 
@@ -52,7 +52,7 @@ class CaptionBuffer:
         self,
         captions: Sequence[str] | str,
         references: TextReferences | str | None = None,
-        images: Images | ImageSource | None = None,
+        images: ImageBatch | ImageSource | None = None,
         lang: Languages = None,
     ) -> list[Sample]:
         """Take in captions, with a text or several to compare each with, and an image each: a path, bytes, a PIL image, or an

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-from caplens.adapters.caption_buffer import BufferOptions, CaptionBuffer, Images, Languages, TextReferences
+from caplens.adapters.caption_buffer import BufferOptions, CaptionBuffer, ImageBatch, Languages, TextReferences
 from caplens.data.media import ImageArray, ImageSource
 from caplens.metrics import METRICS, Metric
+from caplens.stats import RESAMPLES
 
 
 def load(metrics: str | Sequence[str | Metric], **options: Unpack[BufferOptions]) -> "CaptionModule":
@@ -17,7 +18,7 @@ class CaptionModule:
     """Scores captions passed at once, or added bit by bit."""
 
     def __init__(self, metrics: str | Sequence[str | Metric], **options: Unpack[BufferOptions]) -> None:
-        self._buffer = CaptionBuffer(metrics, options, resamples=1000)
+        self._buffer = CaptionBuffer(metrics, options, resamples=RESAMPLES)
         names = [metric if isinstance(metric, str) else metric.name for metric in self._buffer.metrics]
         self.name = ", ".join(names)
         self.description = "; ".join(METRICS[name].summary for name in names if name in METRICS)
@@ -38,7 +39,7 @@ class CaptionModule:
         *,
         predictions: Sequence[str],
         references: TextReferences | None = None,
-        images: Images | None = None,
+        images: ImageBatch | None = None,
         lang: Languages = None,
     ) -> None:
         """Take in several captions."""
@@ -49,7 +50,7 @@ class CaptionModule:
         *,
         predictions: Sequence[str] | None = None,
         references: TextReferences | None = None,
-        images: Images | None = None,
+        images: ImageBatch | None = None,
         lang: Languages = None,
     ) -> dict[str, float | dict[str, tuple[float, float]] | dict[str, str]]:
         """Each metric's score, its interval under `intervals` and its signature under `signatures`.

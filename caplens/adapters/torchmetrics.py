@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-from caplens.adapters.caption_buffer import BufferOptions, CaptionBuffer, Images, Languages, TextReferences
+from caplens.adapters.caption_buffer import BufferOptions, CaptionBuffer, ImageBatch, Languages, TextReferences
 from caplens.metrics import Metric
 from caplens.results.scores import ScoreResult
 
@@ -33,7 +33,7 @@ class CaptionScore:
         self,
         preds: Sequence[str] | str,
         target: TextReferences | str | None = None,
-        images: Images | None = None,
+        images: ImageBatch | None = None,
         lang: Languages = None,
     ) -> None:
         """Take in captions with their references, one text or several each, or with their images."""
@@ -51,7 +51,7 @@ class CaptionScore:
         self,
         preds: Sequence[str] | str,
         target: TextReferences | str | None = None,
-        images: Images | None = None,
+        images: ImageBatch | None = None,
         lang: Languages = None,
     ) -> float | dict[str, float]:
         """The score of this batch alone, which is also taken in."""

@@ -15,7 +15,7 @@ from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.results.comparison import Comparison, LanguageComparison
-from caplens.stats import get_correction
+from caplens.stats import CORRECTION, RESAMPLES, get_correction
 
 
 def compare(
@@ -24,9 +24,9 @@ def compare(
     *,
     references: ReferencesInput = None,
     images: ImagesInput = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
-    correction: str = "holm",
+    correction: str = CORRECTION,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> Comparison:
@@ -79,7 +79,7 @@ def _compared(
     """Systems on what all of them have captions about; a lone system on all that it has."""
     alignment = align_systems(systems)
     results, left_out = score_systems(alignment.samples, metrics)
-    comparison = compare_systems(results, resamples, seed, correction, left_out)
+    comparison = compare_systems(results, max(1, resamples), seed, correction, left_out)
     comparison.failed += sum(alignment.repeated.values())
     comparison.warnings += alignment.warnings()
     return comparison
@@ -91,9 +91,9 @@ def crossmodal(
     metrics: Metrics | None = None,
     *,
     images: ImagesInput = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
-    correction: str = "holm",
+    correction: str = CORRECTION,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> LanguageComparison:
@@ -117,6 +117,11 @@ def crossmodal(
     ------
     InputError
         If a caption names no language, or none belongs to the data set.
+
+    Examples
+    --------
+    >>> result = caplens.crossmodal({"base": "base.jsonl", "large": "large.jsonl"}, "crossmodal3600")  # doctest: +SKIP
+    >>> result.comparisons["sw"].scores["cider"]["large"].value  # doctest: +SKIP
     """
     options = ScoringOptions.of(options, **keywords)
     built = metrics_of("crossmodal", metrics, images, options)

@@ -17,6 +17,7 @@ from caplens.metrics.base import Metric
 from caplens.metrics.options import ModelChoice, ScoringKeywords, ScoringOptions
 from caplens.results.agreement import AgreementResult
 from caplens.results.suite import SuiteResult
+from caplens.stats import RESAMPLES
 
 
 def bench(
@@ -27,7 +28,7 @@ def bench(
     images: str | PathLike[str] | None = None,
     models: Sequence[ModelChoice] | None = None,
     protocol: str | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
@@ -82,7 +83,7 @@ def bench_many(
     models: Sequence[ModelChoice] | None = None,
     protocols: Sequence[str] | None = None,
     langs: Sequence[str] | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     translation_quality: str | PathLike[str] | None = None,
     options: ScoringOptions | None = None,
@@ -112,6 +113,11 @@ def bench_many(
     ------
     InputError
         If no benchmark could be run.
+
+    Examples
+    --------
+    >>> suite = caplens.bench_many(["flickr8k-expert", "composite"], "data", ["cider", "length"])  # doctest: +SKIP
+    >>> [result.benchmark for result in suite.results]  # doctest: +SKIP
     """
     built = metrics_of_models("bench", metrics, images, models, options, keywords)
     suite = SuiteOptions(names, protocols, langs, translation_quality, resamples, seed)
@@ -128,7 +134,7 @@ def agreement(
     protocol: str = "mean",
     coefficients: Sequence[str] | None = None,
     criterion: str | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],

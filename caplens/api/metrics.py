@@ -5,7 +5,6 @@ from copy import copy
 from dataclasses import replace
 from typing import cast
 
-from caplens.embed import Engine
 from caplens.metrics.base import Metric
 from caplens.metrics.defaults import Task, default_metrics
 from caplens.metrics.options import ModelChoice, ScoringKeywords, ScoringOptions
@@ -41,11 +40,13 @@ def metrics_of_models(
     chosen = ScoringOptions.of(options, **keywords)
     if not models or len(models) < 2:
         return metrics_of(task, metrics, images, replace(chosen, model=models[0]) if models else chosen)
+    # Metrics that the caller made have a model of their own.
+    given = {entry.name for entry in metrics or () if isinstance(entry, Metric)}
     built: dict[str, Metric] = {}
     for model in models:
-        for metric in map(copy, metrics_of(task, metrics, images, replace(chosen, model=model))):
-            engine = getattr(metric, "engine", None)
-            if isinstance(engine, Engine):
+        engine = replace(chosen, model=model).engine()
+        for metric in map(copy, metrics_of(task, metrics, images, replace(chosen, model=engine))):
+            if "encoder" in metric.needs and metric.name not in given:
                 metric.name = f"{metric.name}[{engine.backbone.name}]"
             built.setdefault(metric.name, metric)
     return list(built.values())

@@ -42,6 +42,11 @@ def write_report(
     ------
     InputError
         If a file is not a result, or the page cannot be written.
+
+    Examples
+    --------
+    >>> result = caplens.score("captions.jsonl", ["cider"])  # doctest: +SKIP
+    >>> caplens.write_report(result, "report.html", captions="captions.jsonl")  # doctest: +SKIP
     """
     from caplens.report.documents import Document, InputPaths, read_documents
     from caplens.report.page import write_page

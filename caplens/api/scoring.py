@@ -15,7 +15,7 @@ from caplens.metrics.scoring import KeepColumns, missing_score_warnings, run_met
 from caplens.perturbation import get_perturbations, measure_robustness
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
-from caplens.stats import bootstrap_pooled, interval
+from caplens.stats import RESAMPLES, bootstrap_pooled, interval
 
 
 def score(
@@ -26,7 +26,7 @@ def score(
     images: ImagesInput = None,
     strict: bool = False,
     keep_columns: KeepColumns = False,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
@@ -111,7 +111,7 @@ def robustness(
     *,
     references: ReferencesInput = None,
     images: ImagesInput = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     options: ScoringOptions | None = None,
     kinds: Sequence[str] | None = None,
@@ -137,6 +137,12 @@ def robustness(
     ------
     InputError
         If no caption can be perturbed.
+
+    Examples
+    --------
+    >>> result = caplens.robustness(["a dog runs fast"], ["length"], ["repetition"], resamples=10)
+    >>> result.effects[0].perturbation
+    'repetition'
     """
     if kinds is not None:
         warnings.warn("'kinds' is the old name of 'perturbations'; use that.", FutureWarning, stacklevel=2)

@@ -21,7 +21,7 @@ from caplens.metrics.scoring import run_metrics
 from caplens.progress import track
 from caplens.results.agreement import UNIT, AgreementResult, Estimate, MetricContrast
 from caplens.results.scores import ScoreResult
-from caplens.stats import bootstrapped_difference, holm, interval
+from caplens.stats import RESAMPLES, bootstrapped_difference, holm, interval
 
 _MOST_REASONS = 10
 PublishedValues = Mapping[str, Mapping[str, float]]
@@ -48,7 +48,7 @@ def evaluate_metrics(
     data: str | PathLike[str],
     metrics: Sequence[Metric],
     protocol: str | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     images: str | PathLike[str] | None = None,
     lang: str = "en",
@@ -126,7 +126,7 @@ def judge_metrics(
         signatures={metric: scores.signature for metric, scores in scored.result.metrics.items()},
         rows=len(kept),
         images=len({sample.group for sample in kept}),
-        failed=int((scored.present & ~scored.scored).sum()),
+        failed=scored.result.failed,
         without_image=int((~scored.present).sum()),
         resamples=resamples,
         seed=seed,
@@ -163,9 +163,14 @@ def _absence_warnings(scored: ScoredData) -> list[str]:
             " the others."
         )
     shown = [sample for sample, there in zip(scored.data.samples, present, strict=True) if there]
-    reasons = (_general(error.reason, shown[row]) for row, errors in scored.result.row_errors.items() for _, error in errors[:1])
-    for why, count in Counter(reasons).most_common(_MOST_REASONS):
-        warnings.append(f"{count:,} captions were left out: {why}.")
+    metrics = len(scored.result.metrics)
+    reasons: Counter[tuple[str, str]] = Counter()
+    for row, errors in scored.result.row_errors.items():
+        names = "" if len(errors) == metrics else ", ".join(name for name, _ in errors)
+        reasons[names, _general(errors[0][1].reason, shown[row])] += 1
+    for (names, why), count in reasons.most_common(_MOST_REASONS):
+        because = f", because {names} cannot score them" if names else ""
+        warnings.append(f"{count:,} captions were left out{because}: {why}.")
     return warnings
 
 

@@ -18,7 +18,7 @@ from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, option
 from caplens.metrics.base import Metric
 from caplens.results.agreement import UNIT, AgreementResult, PairwiseEstimate, RaterAgreement
-from caplens.stats import Coefficient, get_coefficient, krippendorff_alpha, tie_calibrated_accuracy
+from caplens.stats import RESAMPLES, Coefficient, get_coefficient, krippendorff_alpha, tie_calibrated_accuracy
 
 _SHOWN_REASONS = 3
 SEVERAL_LANGUAGES = "mul"
@@ -51,7 +51,7 @@ def measure_agreement(
     protocol: str = "mean",
     coefficients: Sequence[str] | None = None,
     criterion: str | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     lang: str | None = None,
 ) -> AgreementResult:

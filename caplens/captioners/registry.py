@@ -20,6 +20,14 @@ class Captioner(Protocol):
         ...
 
 
+def list_captioners() -> dict[str, str]:
+    """Name -> where it comes from."""
+    plugins = {
+        name: f"the package {point.dist.name}" if point.dist else point.value for name, point in find_plugins(PLUGINS).items()
+    }
+    return {"ORG/NAME": "any image-to-text model of transformers on the hub, or the path of its folder", **plugins}
+
+
 def load_captioner(name: str, *, device: str = "auto") -> Captioner:
     """The captioner of this name: one of another package, a transformers model on the hub, or the folder of one."""
     if name in find_plugins(PLUGINS):

@@ -19,6 +19,7 @@ from caplens.cli.options import (
     with_external,
 )
 from caplens.cli.output import write_result
+from caplens.stats import RESAMPLES
 
 EXAMPLES = """
 caplens agreement rated.jsonl -m cider,bleu4
@@ -44,7 +45,7 @@ def agreement(
     ] = None,
     scores: ScoresOption = None,
     criterion: Annotated[str | None, typer.Option(help="The criterion whose ratings count, where there are several.")] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = RESAMPLES,
     seed: Seed = 0,
 ) -> None:
     """Measure how well metrics agree with your own raters.

@@ -22,6 +22,7 @@ from caplens.data.sample import Rating
 from caplens.errors import InputError
 from caplens.metrics.registry import MetricChoice
 from caplens.results.suite import SuiteResult
+from caplens.stats import RESAMPLES
 
 _ALL = "all"
 EXAMPLES = """
@@ -52,7 +53,7 @@ def bench(
     translation_quality: Annotated[
         Path | None, typer.Option(help="A file with lang, caption and quality of translations, for the tables across languages.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = RESAMPLES,
     seed: Seed = 0,
 ) -> None:
     """Measure how well metrics agree with people, beside the published values.

@@ -10,7 +10,6 @@ from caplens import api
 from caplens.cli.command import command
 from caplens.cli.options import (
     Correction,
-    DfOption,
     Lang,
     MetricOptions,
     ModelOptions,
@@ -23,6 +22,7 @@ from caplens.cli.options import (
 from caplens.cli.output import write_result
 from caplens.data import samples_by_system
 from caplens.errors import InputError
+from caplens.stats import CORRECTION, RESAMPLES
 
 EXAMPLES = """
 caplens compare base.json large.json --references captions_val2014.json -m cider -m bleu4
@@ -39,17 +39,16 @@ def compare(
     ],
     references: ReferencesOption = None,
     lang: Lang = None,
-    df: DfOption = None,
-    resamples: Resamples = 1000,
+    resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
-    correction: Correction = "holm",
+    correction: Correction = CORRECTION,
 ) -> None:
     """Compare captioning systems on the same images, with intervals and significance.
 
     Without --metric: clipscore with --images or a --model, else bleu4, rouge-l and cider. Captions are paired by id and
     language; those that not all systems have are left out and counted. Where captions could not be scored, the exit status is 3.
     """
-    form = output.checked(*systems, references, df)
+    form = output.checked(*systems, references, metrics.df)
     if not resamples:
         raise InputError("a comparison needs resamples; give at least 1 with --resamples.")
     captions = samples_by_system(systems)
@@ -61,7 +60,7 @@ def compare(
         resamples=resamples,
         seed=seed,
         correction=correction,
-        options=models.scoring(metrics, lang, df),
+        options=models.scoring(metrics, lang),
     )
     files: Mapping[str, Path | Mapping[str, Path]] = (
         {"captions": systems[0]} if len(systems) == 1 else {"systems": dict(zip(captions, systems, strict=True))}

@@ -12,6 +12,7 @@ from caplens.cli.output import write_result, write_tables
 from caplens.comparison import crossmodal3600
 from caplens.errors import InputError
 from caplens.results.base import json_object
+from caplens.stats import CORRECTION, RESAMPLES
 from caplens.version import __version__
 
 EXAMPLES = """
@@ -29,9 +30,9 @@ def crossmodal(
     captions: Annotated[
         list[Path] | None, typer.Argument(help="Captions of a system each, with 'lang' and the image's key as 'id'.")
     ] = None,
-    resamples: Resamples = 1000,
+    resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
-    correction: Correction = "holm",
+    correction: Correction = CORRECTION,
 ) -> None:
     """Score captioners against Crossmodal-3600, whose references are in 36 languages, and test their differences.
 
@@ -57,7 +58,7 @@ def crossmodal(
         data,
         listed(metrics.metric),
         images=models.images,
-        resamples=max(1, resamples),
+        resamples=resamples,
         seed=seed,
         correction=correction,
         options=models.scoring(metrics),

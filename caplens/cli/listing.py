@@ -8,6 +8,7 @@ import typer
 from caplens.backbones import PRESETS
 from caplens.backbones.registry import FAMILIES, families
 from caplens.benchmarks.registry import list_benchmarks
+from caplens.captioners import list_captioners
 from caplens.cli.command import command
 from caplens.cli.options import OutputOptions
 from caplens.cli.output import Format, write_tables
@@ -29,17 +30,19 @@ class Kind(StrEnum):
     models = "models"
     tokenizers = "tokenizers"
     benchmarks = "benchmarks"
+    captioners = "captioners"
     languages = "languages"
 
 
 def list_(output: OutputOptions, kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List the metrics, models, tokenizers, benchmarks or languages, those of other packages included."""
+    """List the metrics, models, tokenizers, benchmarks, captioners or languages, those of other packages included."""
     form = output.checked()
     table = {
         Kind.metrics: _metrics,
         Kind.models: _models,
         Kind.tokenizers: _tokenizers,
         Kind.benchmarks: _benchmarks,
+        Kind.captioners: _captioners,
         Kind.languages: _languages,
     }[kind]()
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
@@ -59,11 +62,11 @@ def _models() -> Table:
         [name, int(parameters), languages, int(tokens), licence, float(download), source]
         for name, parameters, languages, tokens, licence, download, source in PRESETS
     ]
+    rows += [[f"{name}:…", *[None] * 5, "a family of another package"] for name in families() if name not in FAMILIES]
     notes = [
         "Millions of parameters and GB to download: about. 'table 1' is that of the multilingual CLIPScore paper.",
         "Any other model of these families works too: hf:ORG/NAME, openclip:ARCH/PRETRAINED, openclip:hf-hub:ORG/NAME,",
         "mclip:ORG/NAME, st:ORG/NAME, or the path of a folder in place of ORG/NAME.",
-        *[f"Of another package: {name}:…" for name in families() if name not in FAMILIES],
     ]
     return Table(["model", "M", "languages", "tokens", "licence", "GB", "source"], rows, notes=notes, digits=1)
 
@@ -71,10 +74,8 @@ def _models() -> Table:
 def _print_models(table: Table) -> None:
     """Names are long and copied whole: each has a line of its own."""
     for name, parameters, languages, tokens, licence, download, source in table.rows:
-        typer.echo(name)
-        typer.echo(
-            f"    {parameters} M parameters, {download} GB; languages: {languages}; up to {tokens} tokens; {licence}; {source}"
-        )
+        size = f"{parameters} M parameters, {download} GB; languages: {languages}; up to {tokens} tokens; {licence}; "
+        typer.echo(f"{name}\n    {'' if parameters is None else size}{source}")
     for note in table.notes:
         typer.echo(note)
 
@@ -90,6 +91,10 @@ def _benchmarks() -> Table:
     ]
     rows.append([crossmodal3600.NAME, "", "references in 36 languages, for comparing captioners: 'caplens crossmodal'"])
     return Table(["benchmark", "protocols", "description"], rows)
+
+
+def _captioners() -> Table:
+    return Table(["captioner", "source"], [list(row) for row in list_captioners().items()])
 
 
 def _languages() -> Table:

@@ -106,6 +106,7 @@ class MetricOptions:
         ),
     ] = None
     tokenizer: TokenizerOption = None
+    df: DfOption = None
 
 
 @option_group
@@ -145,22 +146,20 @@ class ModelOptions:
     offline: Annotated[bool, _model_option("--offline", help="Download nothing.")] = False
     trust_remote_code: Annotated[bool, _model_option("--trust-remote-code", help="Run code that comes with the model.")] = False
 
-    def scoring(
-        self, metrics: MetricOptions, lang: str | None = None, df: Path | None = None, names: list[str] | None = None
-    ) -> ScoringOptions:
+    def scoring(self, metrics: MetricOptions, lang: str | None = None, names: list[str] | None = None) -> ScoringOptions:
         """What the user gave, and nothing else: defaults are those of `ScoringOptions`. `names` are the metrics, if any."""
         if len(self.model or []) > 1:
             raise InputError("this command takes one model at a time; only 'caplens bench' and 'caplens agreement' take several.")
         self.announce(names or listed(metrics.metric))
-        return ScoringOptions.of(**self.keywords(metrics, lang, df))
+        return ScoringOptions.of(**self.keywords(metrics, lang))
 
-    def keywords(self, metrics: MetricOptions, lang: str | None = None, df: Path | None = None) -> ScoringKeywords:
+    def keywords(self, metrics: MetricOptions, lang: str | None = None) -> ScoringKeywords:
         """The options that were given, as keywords of the API. Several models are not among them."""
         if self.no_store and self.store is not None:
             raise InputError("--store names a folder for vectors and --no-store keeps none; choose one.")
         values = {
             "lang": lang,
-            "df": df,
+            "df": metrics.df,
             "tokenizer": metrics.tokenizer,
             "model": self.model[0] if self.model and len(self.model) == 1 else None,
             "prompt": _parsed_prompt(self.prompt),

@@ -19,6 +19,7 @@ from caplens.cli.options import (
     listed,
 )
 from caplens.cli.output import warn, write_result
+from caplens.stats import RESAMPLES
 
 EXAMPLES = """
 caplens robustness captions.jsonl --images photos -m clipscore
@@ -34,7 +35,7 @@ def robustness(
     perturbation: Perturbations = None,
     references: ReferencesOption = None,
     lang: Lang = None,
-    resamples: Resamples = 1000,
+    resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
 ) -> None:
     """Perturb captions, and measure how far scores drop and how often the worse caption scores lower, by language.

@@ -9,7 +9,6 @@ import typer
 from caplens import api
 from caplens.cli.command import command
 from caplens.cli.options import (
-    DfOption,
     Lang,
     MetricOptions,
     ModelOptions,
@@ -22,6 +21,7 @@ from caplens.cli.options import (
 from caplens.cli.output import write_result
 from caplens.errors import InputError
 from caplens.metrics.defaults import EXAMPLE_METRICS
+from caplens.stats import RESAMPLES
 
 EXAMPLES = """
 caplens score --example
@@ -46,12 +46,11 @@ def score(
     ] = None,
     references: ReferencesOption = None,
     lang: Lang = None,
-    df: DfOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first caption that cannot be scored.")] = False,
     keep_columns: Annotated[
         list[str] | None, typer.Option(help="Columns of the input to carry into the output: names with commas, or all.")
     ] = None,
-    resamples: Resamples = 1000,
+    resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
     example: Annotated[bool, typer.Option("--example", help="Score the example inside the package.")] = False,
 ) -> None:
@@ -67,7 +66,7 @@ def score(
         )
     if example and (models.images is not None or references is not None):
         raise InputError("the example has its own images and references; leave --images and --references off.")
-    form = output.checked(captions, references, df)
+    form = output.checked(captions, references, metrics.df)
     names = listed(metrics.metric) or (list(EXAMPLE_METRICS) if example else None)
     columns = listed(keep_columns)
     with as_file(files("caplens").joinpath("examples")) as shipped:
@@ -80,7 +79,7 @@ def score(
             keep_columns=columns == ["all"] or columns or False,
             resamples=resamples,
             seed=seed,
-            options=models.scoring(metrics, lang, df, names),
+            options=models.scoring(metrics, lang, names),
         )
     inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
     write_result(result, output.output, form, None if example else inputs)

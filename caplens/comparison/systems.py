@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from caplens.metrics.base import Metric, missing_input
 from caplens.metrics.scoring import run_metrics
 from caplens.results.comparison import Comparison, SystemContrast, SystemScore
 from caplens.results.scores import RowError, ScoreResult, Scores
-from caplens.stats import bootstrap_pooled, get_correction, interval, permute_systems
+from caplens.stats import CORRECTION, RESAMPLES, bootstrap_pooled, get_correction, interval, permute_systems
 
 _CONVINCING = 0.05
 _SHOWN_REASONS = 3
@@ -64,38 +65,19 @@ def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Met
     Captions that cannot be scored for one system are left out for all before scoring, because a caption's CIDEr depends on the
     captions that are scored with it.
     """
-    by_needs: dict[frozenset[str], list[Metric]] = {}
-    for metric in metrics:
-        by_needs.setdefault(metric.needs, []).append(metric)
-    errors = {needs: _common_errors(systems, needs) for needs in by_needs}
+    errors = {metric.name: _common_errors(systems, metric.needs) for metric in metrics}
     size = len(next(iter(systems.values())))
-    kept = [row for row in range(size) if any(row not in of_needs for of_needs in errors.values())]
+    kept = [row for row in range(size) if any(row not in of_metric for of_metric in errors.values())]
     if not kept:
         raise InputError(f"no caption can be scored for every system: {next(iter(errors.values()))[0].reason}.")
+    for name, of_metric in errors.items():
+        if len(of_metric) == size:
+            raise InputError(f"no caption can be scored with {name} for every system: {of_metric[0].reason}.")
     systems = {name: [samples[row] for row in kept] for name, samples in systems.items()}
-    results = {name: _empty_result(samples) for name, samples in systems.items()}
-    for needs, group in by_needs.items():
-        group_errors = {place: errors[needs][row] for place, row in enumerate(kept) if row in errors[needs]}
-        _score_group(systems, group, group_errors, results)
-    for result in results.values():
-        result.metrics = {metric.name: result.metrics[metric.name] for metric in metrics}
+    errors_of = cache(partial(_common_errors, systems))
+    results = {name: run_metrics(samples, metrics, errors_of=errors_of) for name, samples in systems.items()}
     _keep_common_rows(results)
     return results, size - len(kept)
-
-
-def _score_group(
-    systems: Mapping[str, Sequence[Sample]],
-    metrics: Sequence[Metric],
-    errors: dict[int, RowError],
-    results: dict[str, ScoreResult],
-) -> None:
-    """Score every system with metrics of the same needs, on the captions that have no error."""
-    for name, samples in systems.items():
-        rows = [row for row in range(len(samples)) if row not in errors]
-        if not rows:
-            names = ", ".join(metric.name for metric in metrics)
-            raise InputError(f"no caption can be scored with {names} for every system: {next(iter(errors.values())).reason}.")
-        _add_metrics(results[name], run_metrics([samples[row] for row in rows], metrics), rows, errors)
 
 
 def _keep_common_rows(results: dict[str, ScoreResult]) -> None:
@@ -121,33 +103,8 @@ def _common_errors(systems: Mapping[str, Sequence[Sample]], needs: frozenset[str
     return errors
 
 
-def _empty_result(samples: Sequence[Sample]) -> ScoreResult:
-    return ScoreResult(
-        [sample.id for sample in samples],
-        [sample.group for sample in samples],
-        {},
-        langs=[sample.lang for sample in samples],
-        systems=[sample.system for sample in samples],
-    )
-
-
-def _add_metrics(result: ScoreResult, scored: ScoreResult, rows: list[int], errors: dict[int, RowError]) -> None:
-    """Put the scores of some rows among all rows."""
-    size = len(result.ids)
-    for name, scores in scored.metrics.items():
-        own_errors = {rows[row]: error for row, error in scores.errors.items()}
-        result.metrics[name] = replace(_spread(scores, rows, size), errors={**errors, **own_errors})
-    result.warnings += scored.warnings
-
-
-def _spread(scores: Scores, rows: list[int], size: int) -> Scores:
-    values, statistics = np.full(size, np.nan), np.zeros((size, scores.statistics.shape[1]))
-    values[rows], statistics[rows] = scores.values, scores.statistics
-    return replace(scores, values=values, statistics=statistics)
-
-
 def compare_systems(
-    results: Mapping[str, ScoreResult], resamples: int = 1000, seed: int = 0, correction: str = "holm", left_out: int = 0
+    results: Mapping[str, ScoreResult], resamples: int = RESAMPLES, seed: int = 0, correction: str = CORRECTION, left_out: int = 0
 ) -> Comparison:
     """Compare systems scored with the same metrics on the same samples, resampled by image.
 

@@ -141,10 +141,20 @@ def read_references(path: str | PathLike[str]) -> References:
     path
         The file; `-` is standard input.
 
+    Returns
+    -------
+    References
+        By id and language, for `score` and the like.
+
     Raises
     ------
     InputError
         If the file cannot be read, or an id has no references.
+
+    Examples
+    --------
+    >>> references = caplens.read_references("captions_val2014.json")  # doctest: +SKIP
+    >>> caplens.score("results.json", ["cider"], references=references)  # doctest: +SKIP
     """
     references = References(str(path))
     for place, sample in SampleFile(path, caption_required=False).placed():

@@ -30,9 +30,14 @@ class Collector(ABC):
         """Row -> why it has no score."""
 
     def feed(self, first: int, batch: Sequence[Sample]) -> None:
-        """Take in the samples of a batch that have what is needed; `first` is the row of the first one in the result."""
+        """Take in the samples of a batch that have what is needed, without rows whose error is known already.
+
+        `first` is the row of the first sample in the result.
+        """
         usable: list[int] = []
         for index, sample in enumerate(batch):
+            if first + index in self.errors:
+                continue
             error = missing_input(sample, self.needs)
             if error is None:
                 usable.append(index)

@@ -103,6 +103,11 @@ def metric(function: SampleFunction | CaptionFunction, *, name: str | None = Non
     FunctionMetric
         A metric that goes wherever a name does.
 
+    Raises
+    ------
+    InputError
+        If a function of one caption has a parameter that captions do not have.
+
     Examples
     --------
     >>> words = caplens.metric(lambda caption: len(caption.split()), name="words")

@@ -1,7 +1,7 @@
 """One pass over the samples that feeds every metric of a run."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -28,13 +28,18 @@ def run_metrics(
     *,
     strict: bool = False,
     keep_columns: KeepColumns = False,
+    errors_of: Callable[[frozenset[str]], Mapping[int, RowError]] | None = None,
 ) -> ScoreResult:
     """Score `samples` with `metrics`.
 
     A sample that a metric cannot score gets NaN and a reason there, and is scored by the others. With `strict` the first such
-    sample is an error. It is an error, too, if no metric can score any sample.
+    sample is an error. It is an error, too, if no metric can score any sample. `errors_of` gives rows to leave out, by what
+    is needed of them: those that another system lacks.
     """
     collectors, keys = _collectors(metrics)
+    if errors_of is not None:
+        for collector in collectors.values():
+            collector.errors.update(errors_of(collector.needs))
     result, first = ScoreResult([], [], {}), None
     for batch in batched(samples):
         first = first or batch[0]

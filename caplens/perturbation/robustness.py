@@ -15,11 +15,12 @@ from caplens.data.languages import base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
-from caplens.metrics.scoring import run_metrics
+from caplens.metrics.scoring import missing_score_warnings, run_metrics
 from caplens.perturbation.base import Perturbation
 from caplens.progress import track
 from caplens.results.robustness import ALL, PerturbationEffect, RobustnessResult
-from caplens.stats import bootstrap_pooled, interval
+from caplens.results.scores import ScoreResult
+from caplens.stats import RESAMPLES, bootstrap_pooled, interval
 
 
 def perturbed(sample: Sample, perturbation: Perturbation, seed: int = 0, lang: str | None = None) -> Sample | None:
@@ -62,7 +63,7 @@ def measure_robustness(
     metrics: Sequence[Metric],
     perturbations: Sequence[Perturbation],
     lang: str | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RobustnessResult:
     """Score captions and their perturbed forms.
@@ -108,14 +109,24 @@ def measure_robustness(
         np.array([originals[row].group for row in original_rows], dtype=object),
     )
     effects: list[PerturbationEffect] = []
-    failed: set[int] = set()
     for name, scores in result.metrics.items():
         original_scores, perturbed_scores = scores.values[original_rows], scores.values[perturbed_rows]
         both_scored = ~np.isnan(original_scores) & ~np.isnan(perturbed_scores)
-        failed |= set(original_rows[~both_scored].tolist())
         effects += _effects(name, original_scores, perturbed_scores, both_scored, columns, list(skipped), resamples, seed)
     signatures = {name: scores.signature for name, scores in result.metrics.items()}
-    return RobustnessResult(effects, skipped, len(failed), signatures, result.warnings)
+    rows = [*range(len(originals)), *original_rows.tolist()]
+    failed = {rows[row] for row in result.failed_rows}
+    warnings = [*result.warnings, *missing_score_warnings(_of_originals(result, len(originals)), lang)]
+    return RobustnessResult(effects, skipped, len(failed), signatures, warnings)
+
+
+def _of_originals(result: ScoreResult, size: int) -> ScoreResult:
+    """The scores of the captions themselves, which come first."""
+    metrics = {
+        name: replace(scores, errors={row: error for row, error in scores.errors.items() if row < size})
+        for name, scores in result.metrics.items()
+    }
+    return ScoreResult(result.ids[:size], result.groups[:size], metrics, result.langs[:size], result.systems[:size])
 
 
 class _PerturbedPair(NamedTuple):

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from caplens.errors import InputError
 from caplens.libraries import require
 from caplens.results.table import Table, render_text
 from caplens.version import __version__
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 T = TypeVar("T")
 SCHEMA = 2
@@ -60,13 +64,16 @@ class Result(ABC):
     def __str__(self) -> str:
         return render_text(self.tables()).rstrip() + "".join(f"\nwarning: {warning}" for warning in self.warnings)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> "pandas.DataFrame":
         """A pandas data frame of `to_rows`."""
-        return require("pandas", "A pandas data frame", "frames").DataFrame(list(self.to_rows()))
+        frame: pandas.DataFrame = require("pandas", "A pandas data frame", "frames").DataFrame(list(self.to_rows()))
+        return frame
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> "polars.DataFrame":
         """A polars data frame of `to_rows`."""
-        return require("polars", "A polars data frame", "frames").DataFrame(list(self.to_rows()), infer_schema_length=None)
+        library = require("polars", "A polars data frame", "frames")
+        frame: polars.DataFrame = library.DataFrame(list(self.to_rows()), infer_schema_length=None)
+        return frame
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result: all of it to `.json`, its rows to `.jsonl`, `.csv`, `.tsv` or `.parquet`.

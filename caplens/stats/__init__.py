@@ -3,8 +3,9 @@
 from caplens.stats.agreement import fleiss_kappa, krippendorff_alpha
 from caplens.stats.correlation import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, Coefficient, get_coefficient
 from caplens.stats.pairwise import PairwiseAccuracy, pairwise_accuracy, tie_calibrated_accuracy
-from caplens.stats.resampling import bootstrap, bootstrap_pooled, interval
+from caplens.stats.resampling import RESAMPLES, bootstrap, bootstrap_pooled, interval
 from caplens.stats.significance import (
+    CORRECTION,
     Difference,
     benjamini_hochberg,
     bonferroni,
@@ -21,7 +22,9 @@ from caplens.stats.systems import input_level, soft_pairwise_accuracy, system_le
 
 __all__ = [
     "COEFFICIENTS",
+    "CORRECTION",
     "PEARSON",
+    "RESAMPLES",
     "SPEARMAN",
     "TAU_B",
     "TAU_C",

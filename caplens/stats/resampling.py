@@ -14,6 +14,10 @@ from caplens.stats.correlation import Coefficient
 _BLOCK_CELLS = 1_000_000
 
 
+RESAMPLES = 1000
+"""How many resamples a bootstrap or test has, if nobody says."""
+
+
 def draws_of_groups(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
     """Blocks of resamples: a row for each resample and a column for each group, how often the group was drawn.
 
@@ -32,7 +36,7 @@ def draws_of_groups(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
 
 
 def bootstrap(
-    coefficient: Coefficient, x: ArrayLike, y: ArrayLike, groups: Groups = None, resamples: int = 1000, seed: int = 0
+    coefficient: Coefficient, x: ArrayLike, y: ArrayLike, groups: Groups = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
     """A correlation coefficient on each resample of the groups.
 
@@ -66,7 +70,7 @@ def bootstrap(
 
 
 def bootstrap_pooled(
-    statistics: Floats, pool: Callable[[Floats], Floats], groups: Groups = None, resamples: int = 1000, seed: int = 0
+    statistics: Floats, pool: Callable[[Floats], Floats], groups: Groups = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
     """A corpus score on each resample of the groups.
 

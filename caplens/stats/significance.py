@@ -16,7 +16,7 @@ from caplens.arrays import Floats
 from caplens.errors import InputError
 from caplens.stats.arrays import Groups, group_numbers, paired, sum_by_group
 from caplens.stats.correlation import Coefficient
-from caplens.stats.resampling import bootstrap, bootstrap_pooled, interval
+from caplens.stats.resampling import RESAMPLES, bootstrap, bootstrap_pooled, interval
 
 Pool = Callable[[Floats], Floats]
 
@@ -70,7 +70,7 @@ def permute_metrics(
     second: ArrayLike,
     human: ArrayLike,
     groups: Groups = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
     """Permutation test for the difference of two metrics' correlations with human ratings (Deutsch et al. 2021).
@@ -121,7 +121,7 @@ def bootstrap_metrics(
     second: ArrayLike,
     human: ArrayLike,
     groups: Groups = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
     """Paired bootstrap test for the difference of two metrics' correlations with human ratings.
@@ -148,7 +148,7 @@ def bootstrap_metrics(
 
 
 def permute_systems(
-    first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = 1000, seed: int = 0
+    first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Difference:
     """Permutation test for the difference of two systems' corpus scores. Statistics are swapped for random groups.
 
@@ -185,7 +185,7 @@ def permute_systems(
 
 
 def bootstrap_systems(
-    first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = 1000, seed: int = 0
+    first: Floats, second: Floats, pool: Pool, groups: Groups = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Difference:
     """Paired bootstrap test for the difference of two systems' corpus scores.
 
@@ -303,6 +303,8 @@ def benjamini_hochberg(p_values: ArrayLike) -> Floats:
     return np.asarray(scipy.stats.false_discovery_control(p)) if len(p) else p
 
 
+CORRECTION = "holm"
+"""For asking several questions at once, if nobody says which."""
 CORRECTIONS = {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg}
 
 

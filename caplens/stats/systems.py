@@ -9,6 +9,7 @@ from caplens.arrays import Floats
 from caplens.errors import InputError
 from caplens.stats.arrays import matrices
 from caplens.stats.correlation import Coefficient
+from caplens.stats.resampling import RESAMPLES
 
 
 def system_level(metric: ArrayLike, human: ArrayLike, coefficient: Coefficient) -> float:
@@ -59,7 +60,7 @@ def input_level(metric: ArrayLike, human: ArrayLike, coefficient: Coefficient) -
     return float(valid.mean()) if len(valid) else float("nan")
 
 
-def soft_pairwise_accuracy(metric: ArrayLike, human: ArrayLike, resamples: int = 1000, seed: int = 0) -> float:
+def soft_pairwise_accuracy(metric: ArrayLike, human: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> float:
     """Soft pairwise accuracy (Thompson et al. 2024).
 
     For each pair of systems, one-sided paired permutation tests on the same permutations give one p-value for the metric and one

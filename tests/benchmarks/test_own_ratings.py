@@ -6,10 +6,12 @@ import krippendorff
 import numpy as np
 import pytest
 import scipy.stats
+from fake_backbone import FakeBackbone
+from PIL import Image
 
 import caplens as package
 from caplens.benchmarks.own_ratings import rater_agreement
-from caplens.data import Rating
+from caplens.data import Rating, Sample
 from caplens.stats import tie_calibrated_accuracy
 
 WORDS = "a dog cat man runs sits red blue grass over under the".split()
@@ -159,3 +161,19 @@ def test_scores_made_elsewhere_take_part(write, caplens):
     scores = write("mine.jsonl", [{"id": row["id"], "score": len(row["caption"])} for row in rows])
     said = caplens("agreement", write("rated.jsonl", rows), "--scores", scores, "-m", "length", "--resamples", 5, "--json")
     assert set(json.loads(said.out)["results"]) == {"length", "mine"}
+
+
+def test_every_metric_that_needs_a_model_is_computed_with_each():
+    first, second = FakeBackbone(), FakeBackbone()
+    second.name = "second"
+    red = Image.new("RGB", (8, 8), "red")
+    rows = [Sample(str(n), "a dog" + " runs" * n, ("a dog",), image=red, ratings=(n,)) for n in range(4)]
+    result = package.agreement(rows, ["clip+cider", "clipscore", "length"], models=[first, second], resamples=5)
+    assert set(result.results) == {"length", *(f"{m}[{b.name}]" for m in ("clip+cider", "clipscore") for b in (first, second))}
+
+
+def test_captions_that_one_metric_cannot_score_are_left_out_by_name_and_no_failure():
+    rows = [Sample(str(n), "a dog" + " runs" * n, ("a dog",) if n else (), ratings=(n,)) for n in range(5)]
+    result = package.agreement(rows, ["cider", "length"], resamples=5)
+    assert "1 captions were left out, because cider cannot score them: there are no references." in result.warnings
+    assert (result.rows, result.failed) == (4, 0)

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
+from fake_backbone import FakeBackbone
+from PIL import Image
 
 import caplens as package
 from caplens.data import Sample
+from caplens.embed import Engine
 
 REFERENCES = {str(i): (f"a dog number {i} runs on the grass", f"dog {i} is running") for i in range(30)}
 
@@ -98,3 +101,25 @@ def test_what_cannot_be_compared_is_said():
         package.compare({"one": one, "other": other}, ["bleu1"])
     with pytest.raises(package.InputError, match="unknown correction 'sidak'"):
         package.compare({"one": one, "two": one}, ["bleu1"], correction="sidak")
+
+
+def test_a_metric_of_two_parts_is_compared_on_the_captions_of_its_parts():
+    """As `score` does it: a caption without an image still counts for CIDEr's document frequencies."""
+    engine = Engine(FakeBackbone())
+    images = [Image.new("RGB", (8, 8), (60 * n, 0, 0)) for n in range(3)]
+    texts = ["a dog runs", "a cat sleeps", "two birds", "a red car"]
+
+    def samples(captions):
+        pairs = zip(captions, texts, [*images, None], strict=True)
+        return [Sample(str(n), caption, (text, "a photo"), image=image) for n, (caption, text, image) in enumerate(pairs)]
+
+    systems = {"same": samples(texts), "other": samples(["a dog", "a cat", "birds", "a car"])}
+    names = ["clip+cider", "clipscore", "cider"]
+    compared = package.compare(systems, names, model=engine, resamples=5)
+    scored = package.score(systems["other"], names, model=engine, resamples=0)
+    for name in names:
+        np.testing.assert_allclose(compared.values[name]["other"], scored[name].values)
+
+
+def test_no_resamples_are_as_many_as_the_tests_need_at_least():
+    assert package.compare({"a": ["x y"], "b": ["x"]}, ["length"], resamples=0).contrasts[0].difference == 1

@@ -1,4 +1,5 @@
 import json
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caplens as package
+from caplens.data import Sample
 from caplens.perturbation import PERTURBATIONS, get_perturbation
 from caplens.perturbation.nouns import find_nouns
 from caplens.perturbation.words import join, split
@@ -60,29 +62,33 @@ captions = st.lists(st.sampled_from(["dog", "cat", "the", "a", "boy,", "runs", "
 
 
 @given(captions, st.integers(0, 5))
-def test_what_each_kind_does_to_the_words(words, seed):
-    made = {kind: perturb(" ".join(words), "en", seed) for kind, perturb in PERTURBATIONS.items()}
-    found = {kind: None if text is None else text.split() for kind, text in made.items()}
-    assert [word for n, word in enumerate(found["repetition"]) if n == 0 or word != found["repetition"][n - 1]] == [
-        word for n, word in enumerate(words) if n == 0 or word != words[n - 1]
-    ]
-    assert len(words) < len(found["repetition"]) <= 2 * len(words)
-    assert len(found["masking"]) == len(words)
-    assert all(new in (old, "[MASK]") for old, new in zip(words, found["masking"], strict=True))
-    if found["removal"] is None:
+def test_repetition_and_masking_keep_the_order_of_the_words(words, seed):
+    repeated, masked = (PERTURBATIONS[kind](" ".join(words), "en", seed).split() for kind in ("repetition", "masking"))
+    assert [word for word, _ in groupby(repeated)] == [word for word, _ in groupby(words)]
+    assert len(words) < len(repeated) <= 2 * len(words)
+    assert len(masked) == len(words)
+    assert all(new in (old, "[MASK]") for old, new in zip(words, masked, strict=True))
+
+
+@given(captions, st.integers(0, 5))
+def test_removal_jumble_and_substitution_add_no_word(words, seed):
+    removed, jumbled, substituted = (
+        PERTURBATIONS[kind](" ".join(words), "en", seed) for kind in ("removal", "jumble", "substitution")
+    )
+    if removed is None:
         assert len(words) == 1
     else:
         remaining = iter(words)
-        assert all(word in remaining for word in found["removal"])
-        assert 0 < len(found["removal"]) < len(words)
-    if found["jumble"] is None:
+        assert all(word in remaining for word in removed.split())
+        assert 0 < len(removed.split()) < len(words)
+    if jumbled is None:
         assert len(set(words)) == 1
     else:
-        assert sorted(found["jumble"]) == sorted(words)
-    if found["substitution"] is not None:
-        bare = [sorted(word.strip(".,") for word in some) for some in (words, found["substitution"])]
-        assert bare[0] == bare[1]
-        assert found["substitution"] != words
+        assert sorted(jumbled.split()) == sorted(words)
+    if substituted is not None:
+        before, after = (sorted(word.strip(".,") for word in text) for text in (words, substituted.split()))
+        assert before == after
+        assert substituted.split() != words
 
 
 def test_words_are_hit_four_times_in_ten():
@@ -184,3 +190,11 @@ def test_languages_are_told_apart(write):
     assert (by["all", "jumble"].accuracy, by["all", "jumble"].ties, by["all", "removal"].accuracy) == (0, 100, 100)
     with pytest.raises(package.InputError, match="none of the captions can be perturbed"):
         package.robustness([{"id": "1", "caption": "dog", "references": ["dog"]}], ["bleu1"], ["jumble"], resamples=5)
+
+
+def test_a_metric_without_references_is_named_and_the_others_are_measured():
+    samples = [Sample("1", "a dog runs fast", ("a dog runs",), lang="en"), Sample("2", "ein Hund rennt schnell", lang="de")]
+    result = package.robustness(samples, ["bleu1", "length"], ["repetition"], resamples=5)
+    assert "bleu1: 1 of 2 captions have no score: there are no references (all of the languages de)." in result.warnings
+    assert result.failed == 0
+    assert {(effect.metric, effect.lang) for effect in result.effects} >= {("length", "de"), ("length", "en"), ("bleu1", "en")}

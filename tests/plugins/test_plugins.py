@@ -48,7 +48,9 @@ def test_what_a_package_brings_is_listed(run):
     assert (metric["needs"], metric["description"][:9]) == ("caption", "the share")
     assert "letters" in _listed(run, "tokenizers")
     assert "better-captions" in _listed(run, "benchmarks")
-    assert "colours:" in run("list", "models").stdout
+    assert "colours:…" in run("list", "models").stdout
+    assert "colours:…" in _listed(run, "models")
+    assert "colour-namer" in _listed(run, "captioners")
 
 
 def test_its_metric_tokenizer_and_model_score_captions(run, write):

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from extras import need
 
-pytest.importorskip("torch", reason="torch is not installed")
+need("torch")
 
 import tiny_models
 from PIL import Image
@@ -89,7 +90,7 @@ def test_bad_input_is_told(samples, tmp_path):
 
 
 def test_a_painter_of_diffusers(tmp_path):
-    pytest.importorskip("diffusers", reason="diffusers is not installed")
+    need("diffusers")
     folder = tiny_models.painter(tmp_path / "painter")
     paint = load_painter(str(folder), steps=2, size=16, device="cpu")
     one, two = paint(["a dog", "a cat"], [1, 2])
@@ -101,7 +102,7 @@ def test_a_painter_of_diffusers(tmp_path):
 
 
 def test_a_captioner_of_transformers(tmp_path):
-    pytest.importorskip("transformers", reason="transformers is not installed")
+    need("transformers")
     folder = tiny_models.captioner(tmp_path / "captioner")
     describe = load_captioner(str(folder), device="cpu")
     said = describe([Image.new("RGB", (40, 30), (200, 0, 0)), Image.new("RGB", (40, 30), (0, 0, 200))])

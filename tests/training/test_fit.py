@@ -5,8 +5,9 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from extras import need
 
-pytest.importorskip("torch", reason="torch is not installed")
+need("torch")
 
 import torch
 from torch import nn

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from extras import need
 
-pytest.importorskip("torch", reason="torch is not installed")
+need("torch")
 
 import torch
 
@@ -71,7 +72,7 @@ def test_the_order_of_a_caption_and_its_perturbed_form():
 
 
 def test_the_contrastive_loss_is_that_of_open_clip():
-    loss = pytest.importorskip("open_clip", reason="open_clip is not installed").ClipLoss()
+    loss = need("open_clip").ClipLoss()
     first, second = tensors[0], tensors[1]
     assert losses.contrastive(first, second, 0.05).item() == pytest.approx(
         loss(first.float(), second.float(), torch.tensor(20.0)).item(), rel=1e-5

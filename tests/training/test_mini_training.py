@@ -6,9 +6,10 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from extras import need
 
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("onnx", reason="onnx is not installed")
+need("torch")
+need("onnx")
 
 import torch
 from held_out import recalls

@@ -10,9 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from extras import need
 
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("onnx", reason="onnx is not installed")
+need("torch")
+need("onnx")
 
 import torch
 from safetensors.torch import load_file

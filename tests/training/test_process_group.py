@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from extras import need
 
-pytest.importorskip("torch", reason="torch is not installed")
+need("torch")
 
 import torch
 from torch import nn

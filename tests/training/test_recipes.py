@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import need
 
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("onnx", reason="onnx is not installed")
+need("torch")
+need("onnx")
 
 import tiny_models
 import torch
@@ -36,8 +37,8 @@ FAMILIES = ["mini", "hf", "openclip", "mclip"]
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Family -> the name of a tiny model of it."""
-    pytest.importorskip("transformers", reason="transformers is not installed")
-    pytest.importorskip("open_clip", reason="open_clip is not installed")
+    need("transformers")
+    need("open_clip")
     place = tmp_path_factory.mktemp("hub")
     clip = tiny_models.clip(place / "clip")
     return {
@@ -95,6 +96,15 @@ def vectors(model, samples):
     return backbone.encode_images(pictures), backbone.encode_texts([sample.caption for sample in samples[:4]])
 
 
+def changed_parameters(before: str, after: str) -> tuple[set[str], set[str]]:
+    """The parameters in which two models differ, and those of the projections."""
+    first, second = open_towers(before, "cpu"), open_towers(after, "cpu")
+    assert not any("parametrizations" in name for name, _ in second.parameters())
+    pairs = zip(first.parameters(), second.parameters(), strict=True)
+    changed = {name for (name, old), (_, new) in pairs if not torch.equal(old, new)}
+    return changed, {name for name, _ in first.parameters() if name.startswith(first.projections)}
+
+
 SHORT = ("train.steps=3", "train.photos=2", "train.rate=0.01")
 
 
@@ -110,15 +120,9 @@ def test_pacs_changes_what_it_names_and_its_model_loads(family, parts, models, t
     settings = json.loads((made / ("model.json" if family == "mini" else "caplens.json")).read_text(encoding="utf-8"))
     assert settings["tuned"]["recipe"] == "pacs"
     assert settings["tuned"]["validation"] < 0
-    was, now = open_towers(models[family], "cpu"), open_towers(str(made), "cpu")
-    other = {name for (name, one), (_, two) in zip(was.parameters(), now.parameters(), strict=True) if not torch.equal(one, two)}
-    named = {name for name, _ in was.parameters() if name.startswith(was.projections)}
-    if parts == "projections":
-        assert other
-        assert other <= named
-    else:
-        assert other - named
-    assert not any("parametrizations" in name for name, _ in now.parameters())
+    changed, projections = changed_parameters(models[family], str(made))
+    assert changed
+    assert (changed <= projections) == (parts == "projections")
     assert load_backbone(str(made), device="cpu").tuned == "pacs"
 
 
@@ -251,7 +255,7 @@ def test_other_captions_are_another_run(samples, tmp_path):
 
 
 def test_tensorboard_reads_what_the_log_says(samples, tmp_path):
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="tensorboard is not installed")
+    events = need("tensorboard.backend.event_processing.event_accumulator")
     train_prmcs(samples, job("caplens-mini", tmp_path, PrmcsRecipe, "train.steps=3", "train.photos=6")._replace(tensorboard=True))
     found = events.EventAccumulator(str(tmp_path / "tensorboard"))
     found.Reload()
