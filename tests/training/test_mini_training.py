@@ -76,6 +76,7 @@ class StoppedError(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path, monkeypatch):
     recipe = read_recipe(MiniRecipe, None, ["text.steps=6", "distil.steps=6", "align.epochs=4"], small=True)
     train_mini(training_data, tmp_path / "whole", recipe, seed=3, device="cpu")
@@ -99,6 +100,7 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
     assert not list((tmp_path / "stopped").glob("*.checkpoint.pt"))
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_between_two_stages_goes_on_to_the_same_model(training_data, trained, tmp_path):
     for name in ("vocabulary.tsv", "text.safetensors"):
         shutil.copy(trained.parent / name, tmp_path / name)

@@ -138,6 +138,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     assert logged == sorted(set(logged))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told(tmp_path):
     """A limit on the size of files stands for the disk."""
     program = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5_000_000, 5_000_000))\nimport signal\n"

@@ -167,6 +167,7 @@ def translations(samples):
     ]
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_text_tower_learns_translations(translations, samples, tmp_path):
     changes = ["train.steps=60", "train.rate=0.003", "validation.share=0.2", "validation.every=10", "train.average=0.5"]
     made = train_distill(translations, "same", job("caplens-mini", tmp_path, DistillRecipe, *changes))
