@@ -15,7 +15,7 @@ from caplens.backbones.hub import find_model, fingerprint, model_files, read_jso
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.torch_backbone import LoadedModel, PairedTextBackbone, read_weights
-from caplens.errors import InputError
+from caplens.errors import InputError, reason
 
 _IMAGE_TOWERS = {
     "vit-b-32": "hf:openai/clip-vit-base-patch32",
@@ -57,14 +57,12 @@ class MCLIP(PairedTextBackbone):
         settings = read_json(self.folder / "config.json")
         base = str(settings.get("modelBase", "xlm-roberta-large"))
         if "model_type" in settings and "modelBase" not in settings:
-            network = transformers.AutoModel.from_config(
-                transformers.AutoConfig.from_pretrained(self.folder, local_files_only=True)
-            )
+            network = _network_of(transformers, self.folder)
         elif "xlm-roberta" in base.lower():
             network = transformers.XLMRobertaModel(_xlm_roberta_config(transformers, weights), add_pooling_layer=False)
         else:
             folder = find_model(base, hub.CONFIGURATION, offline=self.options.offline)
-            network = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder, local_files_only=True))
+            network = _network_of(transformers, folder)
         absent, _ = network.load_state_dict(weights, strict=False)
         missing_keys = [key for key in absent if not key.endswith(("position_ids", "token_type_ids")) and "pooler" not in key]
         if missing_keys:
@@ -103,6 +101,15 @@ def _load_weights(folder: Path) -> dict[str, Any]:
 
 def _select_prefix(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
+
+
+def _network_of(transformers: Any, folder: Path) -> Any:
+    """A model of the folder's configuration, without weights. Code that comes with it is refused: transformers would ask."""
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        return transformers.AutoModel.from_config(config, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: transformers cannot make this model ({reason(error)}).") from None
 
 
 def _xlm_roberta_config(transformers: Any, weights: dict[str, Any]) -> Any:

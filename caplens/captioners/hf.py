@@ -19,8 +19,10 @@ def load(name: str, *, device: str = "auto") -> Captioner:
     transformers = require("transformers", "Describing images", "augment")
     where = choose_device(device, torch)
     try:
-        processor = transformers.AutoProcessor.from_pretrained(name)
-        model = transformers.AutoModelForImageTextToText.from_pretrained(name, use_safetensors=True).to(where).eval()
+        # Code that comes with a model is refused: where nothing is said, transformers asks on standard input.
+        processor = transformers.AutoProcessor.from_pretrained(name, trust_remote_code=False)
+        model = transformers.AutoModelForImageTextToText.from_pretrained(name, use_safetensors=True, trust_remote_code=False)
+        model = model.to(where).eval()
     except Exception as error:
         # A missing network, damaged files and unsafe pickles all raise something else.
         raise InputError(f"{name}: transformers cannot load this captioner ({reason(error)}).") from None

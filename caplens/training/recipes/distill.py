@@ -128,7 +128,7 @@ def _create_student(name: str, dim: int, job: Job) -> Path:
     transformers = library(name)
     source = find_model(name, MCLIP)
     try:
-        encoder = transformers.AutoModel.from_pretrained(source, local_files_only=True)
+        encoder = transformers.AutoModel.from_pretrained(source, local_files_only=True, trust_remote_code=False)
     except Exception as error:
         # Damaged files, wrong shapes and unsafe pickles raise errors of many types.
         raise InputError(f"{source}: this encoder cannot be loaded ({reason(error)}).") from None

@@ -1,0 +1,61 @@
+"""Code that a model brings is not run unless the user says so, whatever stands on standard input."""
+
+import io
+import json
+
+import pytest
+from extras import need
+
+need("torch")
+need("transformers")
+
+import torch
+from safetensors.torch import save_file
+
+from caplens.backbones import load_backbone
+from caplens.captioners import load_captioner
+from caplens.errors import CaplensError
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A model with code of its own, which would leave a file behind."""
+    ran = tmp_path / "ran"
+    path = tmp_path / "model"
+    path.mkdir()
+    code = f"open({str(ran)!r}, 'w').close()\nfrom transformers import BertConfig as Config, BertModel as Model\n"
+    (path / "code.py").write_text(code, encoding="utf-8")
+    classes = {"AutoConfig": "code.Config", "AutoProcessor": "code.Processor"}
+    classes |= dict.fromkeys(("AutoModel", "AutoModelForImageTextToText"), "code.Model")
+    for name in ("config.json", "preprocessor_config.json"):
+        (path / name).write_text(json.dumps({"model_type": "own", "auto_map": classes}), encoding="utf-8")
+    (path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n", encoding="utf-8")
+    (path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}), encoding="utf-8")
+    weights = {"transformer.x": torch.zeros(2), "LinearTransformation.weight": torch.zeros(256, 2)}
+    save_file({**weights, "LinearTransformation.bias": torch.zeros(256)}, path / "model.safetensors")
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n" * 100))
+    yield path
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("name", ["hf:{}", "mclip:{},image=caplens-mini"])
+def test_a_model(folder, name):
+    with pytest.raises(CaplensError):
+        load_backbone(name.format(folder), device="cpu").encode_texts(["a"])
+
+
+def test_a_captioner(folder):
+    with pytest.raises(CaplensError, match="cannot load this captioner"):
+        load_captioner(str(folder), device="cpu")
+
+
+def test_a_student(folder, tmp_path):
+    from caplens.data import Sample
+    from caplens.training.recipes.distill import DistillRecipe, train_distill
+    from caplens.training.recipes.recipe import read_recipe
+    from caplens.training.recipes.tuning import Job
+
+    translations = [Sample(str(n), f"ein Hund {n}", lang="de", source=f"a dog {n}") for n in range(8)]
+    job = Job("caplens-mini", tmp_path / "run", read_recipe(DistillRecipe, None, []), 0, "cpu")
+    with pytest.raises(CaplensError, match="this encoder cannot be loaded"):
+        train_distill(translations, str(folder), job)
