@@ -41,12 +41,12 @@ def metrics_of_models(
     if not models or len(models) < 2:
         return metrics_of(task, metrics, images, replace(chosen, model=models[0]) if models else chosen)
     # Metrics that the caller made have a model of their own.
-    given = {entry.name for entry in metrics or () if isinstance(entry, Metric)}
+    own_models = {entry.name for entry in metrics or () if isinstance(entry, Metric)}
     built: dict[str, Metric] = {}
     for model in models:
         engine = replace(chosen, model=model).engine()
         for metric in map(copy, metrics_of(task, metrics, images, replace(chosen, model=engine))):
-            if "encoder" in metric.needs and metric.name not in given:
+            if "encoder" in metric.needs and metric.name not in own_models:
                 metric.name = f"{metric.name}[{engine.backbone.name}]"
             built.setdefault(metric.name, metric)
     return list(built.values())

@@ -137,7 +137,7 @@ def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
 
 def _nothing_rated(samples: Sequence[Sample], criterion: str | None) -> str:
     if criterion is None:
-        return "no caption has 'ratings'."
+        return "no caption has 'ratings'; add that column: a list of numbers, or of records with value, rater and criterion."
     criteria = sorted({str(rating.criterion) for sample in samples for rating in sample.ratings if rating.criterion})
     return f"no caption has 'ratings' by the criterion {criterion!r}; there are: {', '.join(criteria) or 'none'}."
 

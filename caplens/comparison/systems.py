@@ -65,7 +65,8 @@ def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Met
     Captions that cannot be scored for one system are left out for all before scoring, because a caption's CIDEr depends on the
     captions that are scored with it.
     """
-    errors = {metric.name: _common_errors(systems, metric.needs) for metric in metrics}
+    errors_by_needs = {needs: _common_errors(systems, needs) for needs in {metric.needs for metric in metrics}}
+    errors = {metric.name: errors_by_needs[metric.needs] for metric in metrics}
     size = len(next(iter(systems.values())))
     kept = [row for row in range(size) if any(row not in of_metric for of_metric in errors.values())]
     if not kept:

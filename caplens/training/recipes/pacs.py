@@ -71,9 +71,9 @@ class Tuples:
             caption = index.caption(sample)
             if caption is not None:
                 self.captions[caption.row].append((caption, sample.meta[MADE_IMAGE], sample.meta[MADE_CAPTION]))
-        self.made = list(dict.fromkeys(image for captions in self.captions for _, image, _ in captions))
+        self.generated_images = list(dict.fromkeys(image for captions in self.captions for _, image, _ in captions))
         """Paths of the generated images."""
-        self._rows = {image: row for row, image in enumerate(self.made)}
+        self._rows = {image: row for row, image in enumerate(self.generated_images)}
 
     @property
     def fingerprint(self) -> str:
@@ -122,7 +122,7 @@ def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iter
     trained = order[held_out_count:]
     if len(trained) < 2 or settings.photos < 2:
         raise InputError("a batch of one photo has no negatives; add photos, or raise train.photos.")
-    photo_vectors, generated_vectors = tuning.see(photos.images), tuning.see(tuples.made)
+    photo_vectors, generated_vectors = tuning.see(photos.images), tuning.see(tuples.generated_images)
 
     def loss_at(step: int, _: Generator) -> Tensor:
         rng = np.random.default_rng([job.seed, step])
