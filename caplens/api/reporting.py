@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
-from caplens.data.files import ensure_apart
+from caplens.data.replacing import ensure_apart
 from caplens.errors import InputError
 from caplens.results.base import Result
 

@@ -11,6 +11,7 @@ from typing import Any
 from caplens.backbones.hub import file_hash
 from caplens.backbones.names import ModelName
 from caplens.backbones.torch_backbone import read_weights
+from caplens.data.files import expanded
 from caplens.errors import InputError
 
 Names = Callable[[dict[str, Any]], dict[str, Any]]
@@ -50,9 +51,9 @@ def find(name: ModelName) -> Path | None:
     path = name.options.get("weights")
     if path is None:
         return None
-    if not path or not Path(path).expanduser().is_file():
+    if not path or not expanded(path).is_file():
         raise InputError(f"{name.full}: there is no weights file {path!r}.")
-    return Path(path).expanduser()
+    return expanded(path)
 
 
 def fact(path: Path | None) -> str | None:

@@ -15,7 +15,9 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
 from caplens.data.cache import cache_folder
-from caplens.data.files import replacing
+from caplens.data.files import Source
+from caplens.data.formats.json_document import read_document
+from caplens.data.replacing import replacing
 from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
 from caplens.progress import logger
@@ -169,12 +171,10 @@ def _manual_download(name: str) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object of one of a model's files."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: the file is missing, so the folder of the model is incomplete.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: this is not readable JSON ({error}). Get the model again.") from None
+    if not path.exists():
+        raise InputError(f"{path}: the file is missing, so the folder of the model is incomplete.")
+    with Source(path) as source:
+        content = read_document(source)
     if not isinstance(content, dict):
         raise InputError(f"{path}: a JSON object is expected. Get the model again.")
     return content

@@ -17,7 +17,7 @@ from caplens.cli.options import MetricOptions, ModelOptions, OutputOptions, Scor
 from caplens.cli.output import info, warn, write_result
 from caplens.comparison import crossmodal3600
 from caplens.data import write_samples
-from caplens.data.files import ensure_writable
+from caplens.data.replacing import ensure_writable
 from caplens.data.sample import Rating
 from caplens.errors import InputError
 from caplens.metrics.registry import MetricChoice

@@ -9,7 +9,7 @@ from caplens.cli.command import command
 from caplens.cli.options import ReferencesOption
 from caplens.cli.output import info
 from caplens.data import SampleFile, read_references, write_samples
-from caplens.data.files import ensure_apart, ensure_writable
+from caplens.data.replacing import ensure_apart, ensure_writable
 from caplens.data.writing import FORMATS
 
 EXAMPLES = """

@@ -8,7 +8,7 @@ import typer
 from caplens.cli.command import command
 from caplens.cli.options import Lang, TokenizerOption
 from caplens.cli.output import info
-from caplens.data.files import ensure_apart, ensure_writable
+from caplens.data.replacing import ensure_apart, ensure_writable
 from caplens.metrics.document_frequency import DocumentFrequency
 
 EXAMPLES = """

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from caplens.data.files import ensure_apart, ensure_writable, replacing
+from caplens.data.replacing import ensure_apart, ensure_writable, replacing
 from caplens.errors import CaplensError, InputError
 from caplens.progress import logger
 from caplens.report import latex, markdown

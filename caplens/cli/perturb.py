@@ -10,7 +10,7 @@ from caplens.cli.command import command
 from caplens.cli.options import Lang, Perturbations, Seed, listed
 from caplens.cli.output import info, warn
 from caplens.data import Sample, SampleFile, write_samples
-from caplens.data.files import ensure_apart, ensure_writable
+from caplens.data.replacing import ensure_apart, ensure_writable
 from caplens.perturbation import get_perturbations, perturbed
 
 EXAMPLES = """

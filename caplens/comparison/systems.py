@@ -55,8 +55,29 @@ def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
     common = [key for key in next(iter(by_key.values())) if all(key in samples for samples in by_key.values())]
     if not common:
         raise InputError("the systems have no id in common; use the same ids (and languages) in every file.")
+    _check_same_images(list(by_key.values()), common)
     unpaired = {name: len(samples) - len(common) for name, samples in by_key.items()}
     return Alignment({name: [samples[key] for key in common] for name, samples in by_key.items()}, unpaired, repeated)
+
+
+def _check_same_images(systems: Sequence[Mapping[SampleKey, Sample]], common: Sequence[SampleKey]) -> None:
+    """Captions are paired by `id`; an error if the `image_id` that some have too would pair them otherwise."""
+    for key in common:
+        images = {samples[key].image_id for samples in systems} - {None}
+        if len(images) > 1:
+            raise InputError(
+                f"the captions {key[0]!r} of several systems are about different images by their 'image_id'"
+                f" ({', '.join(sorted(filter(None, images)))}). Remove the column 'id' to pair captions by image."
+            )
+    with_images = [samples for samples in systems if any(sample.image_id for sample in samples.values())]
+    without = [samples for samples in systems if samples not in with_images]
+    for samples in with_images if without else ():
+        for sample in samples.values():
+            if sample.image_id is not None and any((sample.image_id, sample.key[1]) in others for others in without):
+                raise InputError(
+                    f"the caption {sample.id!r} has both an 'id' and an 'image_id' ({sample.image_id!r}), and another system has"
+                    " captions of either; both could be meant. Remove the column that is not."
+                )
 
 
 def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Metric]) -> tuple[dict[str, ScoreResult], int]:

@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
+from caplens.data.files import expanded
+
 
 def cache_folder() -> Path:
     """`$CAPLENS_CACHE` if set, else `caplens` in the user's cache folder."""
     configured = os.environ.get("CAPLENS_CACHE")
-    if configured:
-        return Path(configured).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "caplens"
+    return expanded(configured) if configured else expanded(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "caplens"

@@ -1,4 +1,4 @@
-"""Opening files with compression detected from content, strict UTF-8 reading, and atomic writing."""
+"""Opening files: regular ones only, with compression detected from content, strict UTF-8, and a limit on the length of a line."""
 
 import atexit
 import bz2
@@ -6,14 +6,15 @@ import gzip
 import lzma
 import os
 import shutil
+import stat
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
+from caplens.data.replacing import is_special
+from caplens.data.temporary import new_scratch_folder
 from caplens.errors import InputError
 
 Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
@@ -25,6 +26,40 @@ _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Stream]] = {
     b"BZh": bz2.BZ2File,
 }
 """First bytes of a compressed file -> how it is opened."""
+_MAX_LINE = "CAPLENS_MAX_LINE_MB"
+"""The environment variable that changes the limit on a line, or on a JSON document."""
+_DEFAULT_MAX_LINE = 256
+_CHUNK = 1 << 20
+_STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""Where a shell puts what it redirects: `<(zcat captions.jsonl.gz)` is one of these."""
+
+
+def max_line_bytes() -> int:
+    """The most bytes that a line, or a JSON document, may have: a small compressed file can hold a line that fills the memory."""
+    megabytes = os.environ.get(_MAX_LINE) or str(_DEFAULT_MAX_LINE)
+    if not (megabytes.isascii() and megabytes.isdecimal() and int(megabytes[:9]) > 0):
+        raise InputError(f"{_MAX_LINE}={megabytes}: a whole number of megabytes is expected.")
+    return int(megabytes[:9]) << 20
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """The path with `~` replaced by the user's folder."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise InputError(f"{path}: the folder of this user is not known. Write the whole path.") from None
+
+
+def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+    """A regular file, open for reading; an OSError for anything else. Opening a pipe would wait, and a device never ends."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(None, "it is a folder", str(path))
+    raise OSError(None, "it is a pipe or a device, not a file", str(path))
 
 
 class Place(NamedTuple):
@@ -44,15 +79,15 @@ class Source:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            self._raw = self.path.open("rb")
+            self._raw = open_regular(self.path)
+            start = self._raw.read(8)
+            self._raw.seek(0)
         except FileNotFoundError:
             raise InputError(f"{self.path}: there is no such file. Check the path.") from None
         except IsADirectoryError:
             raise InputError(f"{self.path}: this is a folder; a file is needed.") from None
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read ({error.strerror}).") from None
-        start = self._raw.read(8)
-        self._raw.seek(0)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
         self.size = os.fstat(self._raw.fileno()).st_size
         decompressor = next((factory for magic, factory in _DECOMPRESSORS.items() if start.startswith(magic)), None)
         self.packed = decompressor is not None
@@ -80,17 +115,38 @@ class Source:
 
     def text(self) -> str:
         """The whole file as text."""
-        data = self.read()
+        limit = max_line_bytes()
+        data = self.read(limit + 1)
+        if len(data) > limit:
+            raise _too_long(Place(self.path), "the document", limit)
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise _not_utf8(Place(self.path, data.count(b"\n", 0, error.start) + 1), error) from None
 
+    def first_line(self) -> bytes:
+        """The start of the file up to its first line feed, and somewhat more."""
+        limit = max_line_bytes()
+        chunks: list[bytes] = []
+        size = 0
+        while chunk := self.read(_CHUNK):
+            chunks.append(chunk)
+            size += len(chunk)
+            if b"\n" in chunk:
+                break
+            if size > limit:
+                raise _too_long(Place(self.path, 1), "the line", limit)
+        return b"".join(chunks)
+
     def lines(self) -> Iterator[tuple[int, str]]:
         """Lines with their numbers, split at line feeds only: captions may contain other line separators."""
+        limit = max_line_bytes()
         number = 0
         try:
-            for number, line in enumerate(self.stream, 1):
+            while line := self.stream.readline(limit + 1):
+                number += 1
+                if len(line) > limit:
+                    raise _too_long(Place(self.path, number), "the line", limit)
                 yield number, (line.decode("utf-8-sig") if number == 1 else line.decode())
         except UnicodeDecodeError as error:
             raise _not_utf8(Place(self.path, number), error) from None
@@ -102,19 +158,39 @@ class Source:
 
 
 def on_disk(path: str | os.PathLike[str]) -> Path:
-    """`path` itself, or a temporary copy if it is a pipe or `-` (standard input): files are read more than once."""
-    if str(path) != "-" and not _is_special(Path(path)):
-        return Path(path)
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    copy = Path(folder.name) / "stdin"
-    with copy.open("wb") as out:
-        if str(path) == "-":
-            shutil.copyfileobj(sys.stdin.buffer, out)
-        else:
-            with Path(path).open("rb") as pipe:
-                shutil.copyfileobj(pipe, out)
+    """`path` itself, or a copy if it is `-` (standard input) or a stream of the shell: files are read more than once."""
+    if str(path) == "-":
+        return _copy_of(sys.stdin.buffer, "standard input")
+    if str(path).startswith(_STREAMS) and is_special(path):
+        with Path(path).open("rb") as stream:
+            return _copy_of(stream, str(path))
+    return Path(path)
+
+
+def _copy_of(stream: IO[bytes], name: str) -> Path:
+    """What a stream holds, in a file. One whose line passes the limit, as a device without end does, is refused."""
+    folder = new_scratch_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    limit, line = max_line_bytes(), 0
+    copy = folder / Path(name).name
+    try:
+        with copy.open("wb") as out:
+            while chunk := stream.read(_CHUNK):
+                out.write(chunk)
+                _, feed, rest = chunk.rpartition(b"\n")
+                line = len(rest) if feed else line + len(rest)
+                if line > limit:
+                    raise _too_long(Place(Path(name)), "a line", limit)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read, or copied to {folder} ({error.strerror or error}).") from None
     return copy
+
+
+def _too_long(place: Place, what: str, limit: int) -> InputError:
+    return InputError(
+        f"{place}: {what} is longer than {limit >> 20} MB, which is more than is read at once. If it is meant to be, raise"
+        f" the limit with the environment variable {_MAX_LINE}."
+    )
 
 
 def _not_utf8(place: Place, error: UnicodeDecodeError) -> InputError:
@@ -122,61 +198,3 @@ def _not_utf8(place: Place, error: UnicodeDecodeError) -> InputError:
     return InputError(
         f"{place}: not UTF-8 (byte 0x{byte:02x}). Convert the file, e.g. with: iconv -f latin1 -t utf-8 {place.file.name}"
     )
-
-
-def ensure_writable(path: str | os.PathLike[str]) -> None:
-    """Raise an error now, not after hours of work, if `path` cannot be written."""
-    if not _is_special(Path(path)):
-        _temporary_beside(Path(path).resolve()).unlink()
-
-
-def ensure_apart(output: str | os.PathLike[str] | None, *paths: str | os.PathLike[str] | None) -> None:
-    """Raise an error if `output` is one of `paths`, which are also read or written."""
-    for path in paths:
-        if output is not None and path is not None and Path(output).resolve() == Path(path).resolve():
-            raise InputError(f"{output}: this file is named twice, and writing it would destroy it. Choose another output.")
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary file beside `path` to write to; it becomes `path` only if the block succeeds.
-
-    A symbolic link is followed. A device or pipe gets the content once it is complete.
-    """
-    target = Path(path).resolve()
-    special = _is_special(target)
-    temporary = _temporary_beside(Path(tempfile.gettempdir()) / "output" if special else target)
-    try:
-        yield temporary
-        if special:
-            with temporary.open("rb") as content, target.open("wb") as out:
-                shutil.copyfileobj(content, out)
-        else:
-            os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _is_special(path: Path) -> bool:
-    """Whether `path` is a device, pipe or socket."""
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def _temporary_beside(target: Path) -> Path:
-    if target.suffix in (".gz", ".xz", ".bz2"):
-        raise InputError(f"{target}: compressed output is not supported; leave off {target.suffix}.")
-    if target.is_dir():
-        raise InputError(f"{target}: this is a folder; name a file to write to.")
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        # mkstemp creates files that only their owner can read; results get the user's default permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.close(handle)
-    except OSError as error:
-        why = "the folder does not exist" if not target.parent.is_dir() else (error.strerror or str(error))
-        raise InputError(f"{target}: cannot be written ({why}). Choose another output.") from None
-    return Path(name)

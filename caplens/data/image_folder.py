@@ -1,6 +1,7 @@
 """The images of captions, looked up in a folder by name or by id."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
@@ -13,6 +14,7 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+_ADDRESS = re.compile("[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:
@@ -27,11 +29,25 @@ def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Itera
 
 
 def _image_in(root: str, sample: Sample) -> ImageSource:
-    """By its name, or by its name with another of the usual suffixes; never from outside the folder."""
-    named = isinstance(sample.image, str | PathLike) and str(sample.image)
-    name = str(sample.image) if named else sample.id
-    if "://" in name:
-        return name
+    """By its name, else by the id of the caption or of its image; an error if there is an image of either id."""
+    if isinstance(sample.image, str | PathLike) and str(sample.image):
+        return _named_image(root, str(sample.image))
+    by_id = _file_in(root, sample.id)
+    by_image_id = None if sample.image_id is None else _file_in(root, sample.image_id)
+    if isinstance(by_id, str) and isinstance(by_image_id, str) and by_id != by_image_id:
+        raise InputError(
+            f"{root}: there is an image of the 'id' {sample.id!r} and one of the 'image_id' {sample.image_id!r}; both could be"
+            " meant. Remove or rename the column that is not."
+        )
+    return by_image_id or by_id or MissingImage(f"the folder has no image called {sample.id}", unusable=False)
+
+
+def _named_image(root: str, name: str) -> ImageSource:
+    return name if _ADDRESS.match(name) else _file_in(root, name) or os.path.join(root, name)  # noqa: PTH118
+
+
+def _file_in(root: str, name: str) -> str | MissingImage | None:
+    """The file of this name, or of its name with another of the usual suffixes; never from outside the folder."""
     path = os.path.normpath(os.path.join(root, name))  # noqa: PTH118
     if not path.startswith(os.path.join(root, "")):  # noqa: PTH118
         return MissingImage(f"the image {name} is outside the folder {root}")
@@ -40,5 +56,4 @@ def _image_in(root: str, sample: Sample) -> ImageSource:
     stem, suffix = os.path.splitext(path)  # noqa: PTH122
     stems = (path, stem) if suffix.lower() in _SUFFIXES else (path,)
     candidates = (stem + suffix for stem in stems for suffix in _SUFFIXES)
-    absent = path if named else MissingImage(f"the folder has no image called {name}", unusable=False)
-    return next((candidate for candidate in candidates if os.path.isfile(candidate)), absent)  # noqa: PTH113
+    return next((candidate for candidate in candidates if os.path.isfile(candidate)), None)  # noqa: PTH113

@@ -115,7 +115,7 @@ def numbers(value: Any, place: Place | Path) -> list[float]:
     """Ratings: a number or a list of them."""
     try:
         ratings = [float(item) for item in _as_list(value)]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         ratings = []
     if not ratings or not all(math.isfinite(rating) for rating in ratings):
         raise InputError(f"{place}: {value!r} is not a rating.")

@@ -1,4 +1,9 @@
-"""References from a separate file, joined to captions by id, and by language where both sides have one."""
+"""References from a separate file, joined to captions by id, and by language where both sides have one.
+
+A row may have an `id` of its own beside the `image_id` of its image. The rule is the same for every format: captions and
+references are joined by the columns in which they have ids in common, and it is an error if two pairs of columns join them
+differently.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,8 +12,9 @@ from os import PathLike
 from caplens.data.languages import base_language
 from caplens.data.media import ImageSource
 from caplens.data.reading import SampleFile
-from caplens.data.sample import Sample
+from caplens.data.sample import IMAGE_ID, Sample
 from caplens.errors import InputError, option
+from caplens.progress import logger
 
 Texts = tuple[str, ...]
 
@@ -24,8 +30,8 @@ class References:
 
     def __init__(self, source: str = "the references") -> None:
         self.source = source
-        self._texts: dict[str, dict[str | None, Texts]] = {}
-        self._images: dict[str, ImageSource] = {}
+        self._by_column: dict[str, _ById] = {"id": _ById(), IMAGE_ID: _ById()}
+        """The references by `id`, and those of rows that have both by their `image_id` too."""
 
     @classmethod
     def of(cls, mapping: Mapping[str, Sequence[str] | str]) -> "References":
@@ -46,7 +52,9 @@ class References:
             references.add(str(identifier), None, (texts,) if isinstance(texts, str) else tuple(texts))
         return references
 
-    def add(self, identifier: str, lang: str | None, texts: Texts, image: ImageSource | None = None) -> None:
+    def add(
+        self, identifier: str, lang: str | None, texts: Texts, image: ImageSource | None = None, image_id: str | None = None
+    ) -> None:
         """Add references of one id and language to those already there.
 
         Parameters
@@ -59,14 +67,22 @@ class References:
             The references.
         image
             The image of captions that do not name one: in COCO files only the annotations do.
+        image_id
+            The id of the image, where the references have it beside an id of their own.
         """
-        if image is not None:
-            self._images.setdefault(identifier, image)
-        by_language = self._texts.setdefault(identifier, {})
-        by_language[lang] = by_language.get(lang, ()) + texts
+        self._by_column["id"].add(identifier, lang, texts, image)
+        if image_id is not None:
+            self._by_column[IMAGE_ID].add(image_id, lang, texts, image)
 
     def __iter__(self) -> Iterator[tuple[str, str | None, Texts]]:
-        for identifier, by_language in self._texts.items():
+        """Each id, language and references; an error if they could be those of an id, or those of an image with several ids."""
+        by_id, by_image = (len(self._by_column[column].texts) for column in ("id", IMAGE_ID))
+        if 0 < by_image < by_id:
+            raise InputError(
+                f"{self.source}: its rows have both 'id' and 'image_id', and {by_id:,} ids but {by_image:,} images; both could be"
+                " meant. Remove the column that is not."
+            )
+        for identifier, by_language in self._by_column["id"].texts.items():
             for lang, texts in by_language.items():
                 yield identifier, lang, texts
 
@@ -90,12 +106,15 @@ class References:
         InputError
             If the references are in several languages and that of the sample is unknown.
         """
-        by_language = self._texts.get(sample.id, {})
+        return self._texts_of(sample.id, sample, lang)
+
+    def _texts_of(self, identifier: str, sample: Sample, lang: str | None, column: str = "id") -> Texts:
+        by_language = self._by_column[column].texts.get(identifier, {})
         lang = sample.key[1] or (base_language(lang) if lang else None)
         languages = [code for code in by_language if code is not None]
         if lang is None and len(languages) > 1:
             raise InputError(
-                f"{self.source}: the references of {sample.id!r} are in several languages, and the caption has no 'lang'."
+                f"{self.source}: the references of {identifier!r} are in several languages, and the caption has no 'lang'."
                 f" Give each caption its 'lang', or pass {option('lang')} for all captions."
             )
         lang = lang or next(iter(languages), None)
@@ -116,19 +135,94 @@ class References:
         InputError
             After the last sample, if no sample has references here.
         """
-        matched, example = False, None
+        join = _Join(self, lang)
+        waiting: list[Sample] = []
+        example = None
         for sample in samples:
-            references = self.get(sample, lang)
-            matched = matched or bool(references)
             example = example or sample.id
-            image = self._images.get(sample.id) if sample.image is None else sample.image
-            changed = references or image is not sample.image
-            yield replace(sample, references=sample.references + references, image=image) if changed else sample
-        if not matched and example is not None:
+            matched = join.references(sample)
+            if join.columns is None and sample.image_id is not None:
+                # Which of its ids counts is known once a caption has references.
+                waiting.append(sample)
+                continue
+            yield from (join.joined(earlier, ()) for earlier in waiting)
+            waiting.clear()
+            yield join.joined(sample, matched)
+        yield from (join.joined(earlier, ()) for earlier in waiting)
+        if join.columns is None and example is not None:
+            first = next(iter(self._by_column["id"].texts), None)
             raise InputError(
-                f"{self.source}: none of its ids is an id of the captions (references: {next(iter(self._texts), None)!r};"
-                f" captions: {example!r}). Use the same ids, and the same languages, in both files."
+                f"{self.source}: none of its ids is an id of the captions (references: {first!r}; captions: {example!r}). Use the"
+                " same ids, and the same languages, in both files."
             )
+
+    def image_of(self, identifier: str, column: str = "id") -> ImageSource | None:
+        """The image that the references name for this id."""
+        return self._by_column[column].images.get(identifier)
+
+
+class _ById:
+    """References and images by one column."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, dict[str | None, Texts]] = {}
+        self.images: dict[str, ImageSource] = {}
+
+    def add(self, identifier: str, lang: str | None, texts: Texts, image: ImageSource | None) -> None:
+        if image is not None:
+            self.images.setdefault(identifier, image)
+        by_language = self.texts.setdefault(identifier, {})
+        by_language[lang] = by_language.get(lang, ()) + texts
+
+
+class _Join:
+    """Which column of the captions is joined to which of the references: the first two that have an id in common."""
+
+    def __init__(self, references: References, lang: str | None) -> None:
+        self._references, self._lang = references, lang
+        self.columns: tuple[str, str] | None = None
+        self._seen: set[object] = set()
+
+    def references(self, sample: Sample) -> Texts:
+        """The references of a sample. An error if two pairs of columns give different ones, or this sample others than before."""
+        ids = {"id": sample.id} | ({} if sample.image_id is None else {IMAGE_ID: sample.image_id})
+        matches = {
+            (own, other): texts
+            for own, identifier in ids.items()
+            for other in ("id", IMAGE_ID)
+            if (texts := self._references._texts_of(identifier, sample, self._lang, other))
+        }
+        if not matches:
+            return ()
+        if len(set(matches.values())) > 1 or self.columns not in (None, *matches):
+            pairs = matches if self.columns is None else dict.fromkeys([self.columns, *matches])
+            raise InputError(
+                f"{self._references.source}: its references could belong to the caption {sample.id!r} in several ways"
+                f" ({'; '.join(_described(*pair) for pair in pairs)}). Remove or rename the column that is not meant."
+            )
+        if self.columns is None:
+            self.columns = next(iter(matches))
+            if sample.image_id is not None or self.columns != ("id", "id"):
+                logger.warning(f"{self._references.source}: joined to captions by {_described(*self.columns)}.")
+        return matches[self.columns]
+
+    def joined(self, sample: Sample, texts: Texts) -> Sample:
+        """The sample with references and image; one that is joined by its `image_id` has this as its id."""
+        own, other = self.columns or ("id", "id")
+        if own == IMAGE_ID and sample.image_id is not None:
+            meta = {name: value for name, value in sample.meta.items() if name != IMAGE_ID}
+            sample = replace(sample, id=sample.image_id, meta={**meta, "id": sample.id})
+            key = (sample.id, sample.system, sample.lang)
+            if key in self._seen:
+                sample = replace(sample, invalid=f"the image_id {sample.id!r} appears twice")
+            self._seen.add(key)
+        image = self._references.image_of(sample.id, other) if sample.image is None else sample.image
+        changed = texts or image is not sample.image
+        return replace(sample, references=sample.references + texts, image=image) if changed else sample
+
+
+def _described(own: str, other: str) -> str:
+    return f"the {own!r} of captions and the {other!r} of references"
 
 
 def read_references(path: str | PathLike[str]) -> References:
@@ -161,5 +255,5 @@ def read_references(path: str | PathLike[str]) -> References:
         texts = sample.references or ((sample.caption,) if sample.caption else ())
         if not texts:
             raise InputError(f"{place}: the id {sample.id!r} has no references in this file.")
-        references.add(*sample.key, texts, sample.image)
+        references.add(*sample.key, texts, sample.image, sample.image_id)
     return references

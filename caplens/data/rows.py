@@ -1,23 +1,24 @@
 """From a row (a mapping of names to values) to a `Sample` and back. Every value is checked here."""
 
-import json
-import sys
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
 from caplens.data.files import Place
+from caplens.data.formats.json_document import finite_number, parse_json, to_json
 from caplens.data.languages import base_language
 from caplens.data.media import ImageSource, VideoSource
-from caplens.data.sample import Rating, Sample
+from caplens.data.sample import IMAGE_ID, Rating, Sample
 from caplens.errors import InputError, option
 
 Row = dict[str, Any]
 FIELDS = ("id", "image", "video", "caption", "references", "source", "lang", "system", "ratings")
+_MOST_NESTED = 50
 
 
 def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) -> Sample:
     """Check `row` and make it a sample. Columns that `Sample` does not know go to `meta`."""
+    _check_nesting(row, place)
     identifier = _identifier(row, place)
     if "caption" not in row and caption_required:
         raise _missing("caption", row, place)
@@ -50,10 +51,21 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
     )
 
 
+def _check_nesting(row: Row, place: Place) -> None:
+    """Python writes and shows values by recursion, so what is nested very deeply cannot be used."""
+    level: list[Any] = [value for value in row.values() if isinstance(value, dict | list)]
+    for _ in range(_MOST_NESTED):
+        if not level:
+            return
+        inner = [entry.values() if isinstance(entry, dict) else entry for entry in level]
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+    raise InputError(f"{place}: lists and objects are nested more than {_MOST_NESTED} deep, which no column needs.")
+
+
 def _identifier(row: Row, place: Place) -> str:
     identifier = row.pop("id", None)
     if identifier is None:
-        identifier = row.pop("image_id", None)
+        identifier = row.pop(IMAGE_ID, None)
     if identifier is None:
         raise _missing("id", row, place)
     if isinstance(identifier, bool) or not isinstance(identifier, str | int):
@@ -75,9 +87,7 @@ def row_from_sample(sample: Sample) -> Row:
     }
     row = {name: value for name, value in row.items() if name == "caption" or (value is not None and value != [])}
     # A column 'source' that holds no text is read back as it is.
-    clash = {
-        name for name in sample.meta if name in (*FIELDS, "image_id", "meta") and (name != "source" or sample.source is not None)
-    }
+    clash = {name for name in sample.meta if name in (*FIELDS, "meta") and (name != "source" or sample.source is not None)}
     return {**row, "meta": dict(sample.meta)} if clash else {**row, **sample.meta}
 
 
@@ -100,8 +110,8 @@ def from_cell(name: str, cell: str, place: Place) -> Any:
     """The value of a cell: one reference may be plain text, a list must be JSON."""
     if name in ("ratings", "meta") or (name == "references" and cell.startswith("[")):
         try:
-            return json.loads(cell)
-        except (ValueError, RecursionError):
+            return parse_json(cell, place._replace(unit="cell"))
+        except InputError:
             example = {"references": '["a dog", "the dog"]', "ratings": "[4, 3.5]", "meta": '{"source": "web"}'}[name]
             raise InputError(f"{place}: '{name}' is not JSON: {_shown(cell)}. Write it like {example}.") from None
     return cell
@@ -109,12 +119,9 @@ def from_cell(name: str, cell: str, place: Place) -> Any:
 
 def cells_from_sample(sample: Sample) -> dict[str, str]:
     row = row_from_sample(replace(sample, meta={}))
-    cells = {
-        name: (value or "") if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
-        for name, value in row.items()
-    }
+    cells = {name: (value or "") if isinstance(value, str | None) else to_json(value) for name, value in row.items()}
     if sample.meta:
-        cells["meta"] = json.dumps(sample.meta, ensure_ascii=False)
+        cells["meta"] = to_json(dict(sample.meta))
     return cells
 
 
@@ -140,14 +147,13 @@ def _ratings(value: Any, place: Place) -> tuple[Rating, ...]:
 def _rating(entry: Any, place: Place) -> Rating:
     """A number, or an object with `value` and perhaps `rater`, `criterion` and `time`."""
     record = entry if isinstance(entry, dict) else {"value": entry}
-    value = record.get("value")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+    if finite_number(record.get("value")) is None:
         raise InputError(f"{place}: 'ratings' must be numbers, or objects with a 'value', not {_shown(entry)}.")
     unknown = record.keys() - set(Rating._fields)
     if unknown:
         raise InputError(f"{place}: a rating has no {min(unknown)!r}; it has {', '.join(Rating._fields)}.")
     about = {name: None if record.get(name) is None else str(record[name]) for name in Rating._fields[1:]}
-    return Rating(value, **about)
+    return Rating(record["value"], **about)
 
 
 def _plain_rating(rating: Rating) -> float | dict[str, Any]:

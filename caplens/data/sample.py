@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from caplens.data.languages import base_language
 from caplens.data.media import ImageSource, VideoSource
 
+IMAGE_ID = "image_id"
+"""The id of a row that has no `id`, as in COCO; in a row that has both, `id` is the caption's and this that of its image."""
+
 
 class Rating(NamedTuple):
     """One judgement of a caption: who gave it, by which criterion, and when, where that is recorded."""
@@ -71,6 +74,13 @@ class Sample:
     def key(self) -> tuple[str, str | None]:
         """What pairs captions of two systems, or a caption and its references: the id and the language."""
         return self.id, None if self.lang is None else base_language(self.lang)
+
+    @property
+    def image_id(self) -> str | None:
+        """The `image_id` of a row that has another `id` too, by which references and its image may be found."""
+        value = self.meta.get(IMAGE_ID)
+        known = isinstance(value, str | int) and not isinstance(value, bool) and str(value) != self.id
+        return str(value) if known else None
 
     @property
     def group(self) -> str:

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 
-from caplens.data.files import ensure_apart, replacing
 from caplens.data.formats import coco, delimited, dictionary, jsonl, parquet
+from caplens.data.replacing import ensure_apart, replacing
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from caplens.arrays import Flags, Vectors
 from caplens.data.cache import cache_folder
+from caplens.data.files import expanded
 from caplens.errors import CaplensError, InputError, option
 from caplens.progress import logger, track
 
@@ -230,7 +231,7 @@ class Store:
     """A folder with one file of vectors per model. It is created when the first model is opened."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
-        self.folder = Path(folder).expanduser()
+        self.folder = expanded(folder)
 
     @classmethod
     def temporary(cls) -> "Store":

@@ -5,15 +5,15 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
 from caplens.arrays import Floats, Ints
-from caplens.data.files import Place, Source, on_disk, replacing
-from caplens.data.formats.json_document import broken_json
+from caplens.data.files import Source, on_disk
+from caplens.data.formats.json_document import read_document, to_json
 from caplens.data.languages import base_language
 from caplens.data.references import read_references
+from caplens.data.replacing import replacing
 from caplens.errors import InputError, option
 from caplens.progress import track
 from caplens.text import Tokenizer, default_tokenizer, get_tokenizer
@@ -126,14 +126,12 @@ class DocumentFrequency:
     def _read(cls, path: str | PathLike[str]) -> "DocumentFrequency":
         with Source(path) as source:
             try:
-                document = json.loads(source.text())
+                document = read_document(source)
                 documents, counts = int(document["documents"]), dict(document["counts"])
                 if not all(isinstance(count, int) and 0 < count <= documents for count in counts.values()):
                     raise ValueError("a count is not between 1 and the number of documents")
                 return cls(documents, counts, str(document["tokenizer"]), str(document["lang"]))
-            except json.JSONDecodeError as error:
-                raise broken_json(Place(Path(path), 1), error) from None
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise InputError(
                     f"{path}: not a document-frequency file ({error!r}). Make it again with 'caplens count-df'."
                 ) from None
@@ -156,7 +154,7 @@ class DocumentFrequency:
             "counts": self.counts,
         }
         with replacing(path) as target:
-            target.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
+            target.write_text(to_json(document) + "\n", encoding="utf-8")
 
     def idf(self, n: int, vocabulary: Vocabulary) -> InverseFrequency:
         """log N - log max(1, df) for the n-grams of a vocabulary; an n-gram with a word outside it is never looked up."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from caplens.data.files import Source
+from caplens.data.formats.json_document import finite_number
 from caplens.data.formats.jsonl import read_rows
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -45,10 +46,12 @@ class ExternalScores(Metric):
         scores: dict[str, float] = {}
         with Source(path) as source:
             for place, row in read_rows(source):
-                value = row.get("score")
-                if "id" not in row or isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+                identifier, score = row.get("id"), finite_number(row.get("score"))
+                if isinstance(identifier, bool) or not isinstance(identifier, str | int) or score is None:
                     raise InputError(f"{place}: an 'id' and a 'score' that is a number are needed.")
-                scores[str(row["id"])] = float(value)
+                if str(identifier) in scores:
+                    raise InputError(f"{place}: the id {str(identifier)!r} has a score already. Give each caption one score.")
+                scores[str(identifier)] = score
         if not scores:
             raise InputError(f"{path}: there are no scores in the file.")
         return cls(Path(path).stem, scores)

@@ -15,8 +15,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from caplens.data.files import replacing
 from caplens.data.media import ImageSource, media_name
+from caplens.data.replacing import replacing
 from caplens.embed.images import UnreadableError, decode, read
 from caplens.progress import track
 from caplens.report.documents import Document, InputPaths

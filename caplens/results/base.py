@@ -5,7 +5,6 @@ and the HTML page are views of the same object.
 """
 
 import csv
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, TypeVar
 import numpy as np
 
 from caplens.arrays import Floats
-from caplens.data.files import replacing
+from caplens.data.formats.json_document import to_json
+from caplens.data.replacing import replacing
 from caplens.errors import InputError
 from caplens.libraries import require
 from caplens.results.table import Table, render_text
@@ -96,7 +96,7 @@ class Result(ABC):
 
 
 def json_text(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
+    return to_json(document) + "\n"
 
 
 _IF_ANY = ("error", "doubt")
@@ -109,7 +109,7 @@ def without_gaps(row: ResultRow) -> ResultRow:
 
 
 def write_jsonl(rows: Iterable[ResultRow], out: TextIO) -> None:
-    out.writelines(json.dumps(without_gaps(row), ensure_ascii=False) + "\n" for row in rows)
+    out.writelines(to_json(without_gaps(row)) + "\n" for row in rows)
 
 
 def write_delimited(rows: Iterable[ResultRow], out: TextIO, delimiter: str = ",") -> None:
@@ -124,7 +124,7 @@ def write_delimited(rows: Iterable[ResultRow], out: TextIO, delimiter: str = ","
 def _csv_cell(value: Any) -> Any:
     if value is None or value != value:
         return ""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return to_json(value) if isinstance(value, list | dict) else value
 
 
 def write_parquet(rows: Iterable[ResultRow], path: Path) -> None:
@@ -137,7 +137,7 @@ def write_parquet(rows: Iterable[ResultRow], path: Path) -> None:
 def _parquet_cell(value: Any) -> Any:
     """Objects of any shape are JSON; lists of texts and numbers stay lists."""
     if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(entry, dict | list) for entry in value)):
-        return json.dumps(value, ensure_ascii=False)
+        return to_json(value)
     return null_if_nan(value)
 
 

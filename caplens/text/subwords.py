@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from caplens.data.files import Place, Source, replacing
+from caplens.data.files import Place, Source
+from caplens.data.replacing import replacing
 from caplens.errors import InputError
 from caplens.text.normalize import fold, without_punctuation
 

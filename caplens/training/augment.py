@@ -16,8 +16,8 @@ from PIL import Image
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners import Captioner
 from caplens.data import Sample, with_images, write_samples
-from caplens.data.files import replacing
 from caplens.data.media import ImageSource, media_name
+from caplens.data.replacing import replacing
 from caplens.embed.images import UnreadableError, decode, read
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require

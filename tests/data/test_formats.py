@@ -99,13 +99,6 @@ def test_a_byte_order_mark_is_no_part_of_the_text(write):
     assert list(SampleFile(write("a.csv", b"\xef\xbb\xbfid,caption\n1,a dog\n"))) == [Sample("1", "a dog")]
 
 
-def test_coco_results_are_joined_by_image_not_by_their_own_number(write):
-    path = write("results.json", [{"id": 1, "image_id": 2, "caption": "a dog"}, {"id": 2, "image_id": 1, "caption": "a cat"}])
-    assert [(sample.id, sample.caption, sample.meta) for sample in SampleFile(path)] == [
-        ("2", "a dog", {"id": 1}), ("1", "a cat", {"id": 2}),
-    ]  # fmt: skip
-
-
 def test_references_may_be_rows_of_captions(write):
     rows = [{"id": "1", "caption": "a dog"}, {"id": "1", "caption": "one dog"}, {"id": "2", "caption": "a cat"}]
     found = read_references(write("references.jsonl", rows))

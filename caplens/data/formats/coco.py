@@ -1,14 +1,17 @@
 """The two files of the COCO caption evaluation: a list of results, and annotations with the reference captions."""
 
-import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from caplens.data.files import Place
+from caplens.data.formats.json_document import to_json
 from caplens.data.rows import Row, row_from_sample
-from caplens.data.sample import Sample
+from caplens.data.sample import IMAGE_ID, Sample
 from caplens.errors import InputError
+
+_NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
 def result_rows(document: list[Any], path: Path) -> Iterator[tuple[Place, Row]]:
@@ -17,11 +20,7 @@ def result_rows(document: list[Any], path: Path) -> Iterator[tuple[Place, Row]]:
         place = Place(path, number, "entry")
         if not isinstance(entry, dict):
             raise InputError(f'{place}: each entry must be an object such as {{"image_id": 1, "caption": "a dog"}}.')
-        row = dict(entry)
-        if "image_id" in row and "id" in row:
-            # COCO's own id numbers the results; the image joins them to references.
-            row["meta"] = {**(row.get("meta") or {}), "id": row.pop("id")}
-        yield place, row
+        yield place, dict(entry)
 
 
 def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Place, Row]]:
@@ -57,8 +56,9 @@ def write_results(samples: Iterable[Sample], path: Path) -> None:
     for sample in samples:
         row = row_from_sample(sample)
         row.pop("references", None)
-        del row["id"]
-        entries.append({"image_id": image_id(sample.id), **row})
+        # A caption with an id of its own beside that of its image keeps both.
+        own = {"id": row.pop("id")}
+        entries.append({"image_id": image_id(sample.id), **row} if IMAGE_ID not in row else {**own, **row})
     _dump(entries, path)
 
 
@@ -75,8 +75,8 @@ def write_annotations(samples: Iterable[Sample], path: Path) -> None:
 
 def image_id(identifier: str) -> int | str:
     """COCO's ids are whole numbers; another id stays text."""
-    return int(identifier) if identifier.isascii() and identifier.isdigit() and str(int(identifier)) == identifier else identifier
+    return int(identifier) if _NUMBER.fullmatch(identifier) else identifier
 
 
 def _dump(document: Any, path: Path) -> None:
-    path.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(to_json(document) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from caplens.data.files import Place, Source
 from caplens.data.rows import FIELDS, Row, cells_from_sample, row_from_cells
-from caplens.data.sample import Sample
+from caplens.data.sample import IMAGE_ID, Sample
 from caplens.errors import InputError
 
 
@@ -61,7 +61,7 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
 
 def _canonical_name(name: str) -> str:
     """Column names that mean something, in lower case."""
-    return name.lower() if name.lower() in (*FIELDS, "image_id", "meta") else name
+    return name.lower() if name.lower() in (*FIELDS, IMAGE_ID, "meta") else name
 
 
 def _looks_swallowed(cells: Iterable[str]) -> bool:

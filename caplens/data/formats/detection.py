@@ -9,17 +9,13 @@ from caplens.data.formats import delimited
 from caplens.data.formats.json_document import read_document
 from caplens.errors import InputError
 
-_PEEK = 1 << 20
-
 
 def detect_format(path: Path) -> tuple[str, Any]:
     """The format (jsonl, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary), and the whole document where
     the format cannot be read as a stream.
     """
     with Source(path) as source:
-        head = source.read(_PEEK)
-        while b"\n" not in head and (more := source.read(_PEEK)):
-            head += more
+        head = source.first_line()
         if not head.strip():
             raise InputError(f"{path}: the file is empty.")
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):

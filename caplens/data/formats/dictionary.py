@@ -1,11 +1,11 @@
 """The JSON dictionaries of CLIPScore: `{id: caption}` for candidates, `{id: [reference, …]}` for references."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from caplens.data.files import Place
+from caplens.data.formats.json_document import to_json
 from caplens.data.rows import Row
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
@@ -39,4 +39,4 @@ def write_references(samples: Iterable[Sample], path: Path) -> None:
 
 
 def _dump(document: dict[str, Any], path: Path) -> None:
-    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    path.write_text(to_json(document, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,9 @@
-"""Whole JSON documents, read strictly: no key twice, no half characters, and the place of whatever is broken."""
+"""JSON, read strictly and written safely: no key twice, no half characters, no NaN, and the place of whatever is broken."""
 
 import json
-from pathlib import Path
+import math
+from datetime import date, time
+from decimal import Decimal
 from typing import Any
 
 from caplens.data.files import Place, Source
@@ -10,33 +12,40 @@ from caplens.errors import InputError
 
 def read_document(source: Source) -> Any:
     """A whole JSON document."""
-    text = source.text()
+    return parse_json(source.text(), Place(source.path))
+
+
+def parse_json(text: str, place: Place) -> Any:
+    """The value of a JSON text that begins at `place`; NaN, which is not JSON, is null."""
     try:
-        document = json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, source.path), strict=False)
-        check_characters(text, document, Place(source.path))
-        return document
+        value = json.loads(
+            text, object_pairs_hook=lambda pairs: _without_repeats(pairs, place), parse_constant=_CONSTANTS.get, strict=False
+        )
     except json.JSONDecodeError as error:
-        raise broken_json(Place(source.path, 1), error) from None
+        where = place._replace(number=(place.number or 1) + error.lineno - 1) if place.unit == "line" else place
+        raise InputError(f"{where}: broken JSON at character {error.colno} ({error.msg}). Fix that line.") from None
     except (RecursionError, ValueError) as error:
-        raise unreadable_json(Place(source.path), error) from None
+        # Valid, but too much: nested too deeply, or with a number of thousands of digits.
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"{place}: the JSON cannot be read ({why}).") from None
+    _check_characters(text, value, place)
+    return value
 
 
-def _without_repeats(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+_CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
+"""What Python's JSON knows beyond JSON."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]], place: Place) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) != len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"{path}: the key {repeated!r} appears twice in one object. Give each caption its own id.")
+        seen: set[str] = set()
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InputError(f"{place}: the key {repeated!r} appears twice in one object. Give each caption its own id.")
     return document
 
 
-def unreadable_json(place: Place, error: Exception) -> InputError:
-    """JSON that is valid but too much: nested too deeply, or with a number of thousands of digits."""
-    why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return InputError(f"{place}: the JSON cannot be read ({why}).")
-
-
-def check_characters(text: str, value: Any, place: Place) -> None:
+def _check_characters(text: str, value: Any, place: Place) -> None:
     """JSON can escape half of a surrogate pair, which is not a character and cannot be written anywhere."""
     if "\\ud" in text or "\\uD" in text:
         try:
@@ -44,8 +53,49 @@ def check_characters(text: str, value: Any, place: Place) -> None:
         except UnicodeEncodeError as error:
             half = ascii(error.object[error.start])
             raise InputError(f"{place}: {half} is half of a surrogate pair and not a character. Remove it.") from None
+        except RecursionError:
+            raise InputError(f"{place}: the JSON cannot be read (it is nested too deeply).") from None
 
 
-def broken_json(place: Place, error: json.JSONDecodeError) -> InputError:
-    where = place._replace(number=(place.number or 1) + error.lineno - 1)
-    return InputError(f"{where}: broken JSON at character {error.colno} ({error.msg}). Fix that line.")
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON that every program reads: NaN becomes null, and dates and exact numbers, which Parquet has, become text and numbers.
+
+    Raises an `InputError` for what has no place in JSON, such as bytes and infinity.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_json_value, indent=indent)
+    except ValueError:
+        value = _without_nan(value)
+    except (TypeError, RecursionError) as error:
+        raise InputError(f"this cannot be written as JSON ({error}).") from None
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_json_value, indent=indent)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"this cannot be written as JSON ({error}).") from None
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(entry) for entry in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def finite_number(value: Any) -> float | None:
+    """A number as a float; None if it is something else, is not finite, or has more digits than a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,12 +1,12 @@
 """Parquet, through pyarrow (the `parquet` extra)."""
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from caplens.data.files import Place
+from caplens.data.formats.json_document import to_json
 from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
 from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
@@ -79,5 +79,5 @@ def _row(sample: Sample, detailed: bool) -> Row:
     row = row_from_sample(sample)
     if detailed:
         row["ratings"] = [rating._asdict() for rating in sample.ratings]
-    meta = json.dumps(dict(sample.meta), ensure_ascii=False) if sample.meta else None
+    meta = to_json(dict(sample.meta)) if sample.meta else None
     return {**{name: row.get(name) for name in FIELDS}, "meta": meta}

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from caplens.data.files import replacing
+from caplens.data.replacing import replacing
 from caplens.errors import CaplensError, reason
 from caplens.progress import logger, track
 from caplens.training.loop.log import Log

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from caplens.data.files import replacing
+from caplens.data.replacing import replacing
 from caplens.errors import InputError
 from caplens.libraries import require
 

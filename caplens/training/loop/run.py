@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Generator, Tensor, nn
 
-from caplens.data.files import replacing
+from caplens.data.replacing import replacing
 from caplens.errors import InputError, option, reason
 from caplens.training.loop.fit import Losses, RunContext, Schedule, Validation, checkpoint_of, fit
 from caplens.training.loop.process_group import ProcessGroup

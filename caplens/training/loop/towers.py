@@ -25,7 +25,7 @@ from caplens.backbones.openclip import OpenCLIP
 from caplens.backbones.registry import TRAINED, is_mini, load_backbone
 from caplens.backbones.torch_backbone import TorchBackbone, choose_device
 from caplens.backbones.transform import Pixels
-from caplens.data.files import replacing
+from caplens.data.replacing import replacing
 from caplens.errors import InputError
 from caplens.training.loop.lora import adapt, merge
 from caplens.training.loop.process_group import own_device

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from caplens.backbones.mini import IMAGE, SETTINGS, TEXT, VOCABULARY
-from caplens.data.files import replacing
+from caplens.data.replacing import replacing
 from caplens.errors import InputError
 from caplens.libraries import require
 from caplens.text.subwords import Subwords

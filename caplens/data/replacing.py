@@ -1,0 +1,111 @@
+"""Atomic writing: a file or folder is written beside its place and renamed when complete, so that none is ever half-written."""
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from caplens.data.temporary import temporary_file, temporary_folder
+from caplens.errors import InputError
+
+_EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux."""
+_AT_WORKING_FOLDER = -100
+"""AT_FDCWD."""
+
+
+def ensure_writable(path: str | os.PathLike[str]) -> None:
+    """Raise an error now, not after hours of work, if `path` cannot be written."""
+    if not is_special(path):
+        _temporary_beside(_real(path)).unlink()
+
+
+def ensure_apart(output: str | os.PathLike[str] | None, *paths: str | os.PathLike[str] | None) -> None:
+    """Raise an error if `output` is one of `paths`, which are also read or written."""
+    for path in paths:
+        if output is not None and path is not None and _real(output) == _real(path) and not is_special(output):
+            raise InputError(f"{output}: this file is named twice, and writing it would destroy it. Choose another output.")
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file beside `path` to write to; it becomes `path` only if the block succeeds.
+
+    A symbolic link is followed. A device or pipe gets the content once it is complete.
+    """
+    target = _real(path)
+    special = is_special(target)
+    temporary = _temporary_beside(Path(tempfile.gettempdir()) / "output" if special else target)
+    try:
+        yield temporary
+        if special:
+            with temporary.open("rb") as content, target.open("wb") as out:
+                shutil.copyfileobj(content, out)
+        else:
+            os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder beside `path` to write to; it becomes `path`, whole, only if the block succeeds."""
+    target = _real(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = temporary_folder(target.parent, target.name)
+    except OSError as error:
+        raise InputError(f"{target}: this folder cannot be created ({error.strerror}). Choose another.") from None
+    try:
+        yield temporary
+        _exchange(temporary, target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _exchange(temporary: Path, target: Path) -> None:
+    """Put one folder in the place of another, which there is at every moment where the system can do that."""
+    if not target.exists():
+        temporary.rename(target)
+        return
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
+    if rename is not None:
+        names = os.fsencode(temporary), os.fsencode(target)
+        if not rename(_AT_WORKING_FOLDER, names[0], _AT_WORKING_FOLDER, names[1], _EXCHANGE):
+            return
+    previous = temporary_folder(target.parent, target.name)
+    target.rename(previous / target.name)
+    temporary.rename(target)
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` is a device, pipe or socket."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)  # noqa: PTH110, PTH112, PTH113
+
+
+def _real(path: str | os.PathLike[str]) -> Path:
+    """The path with links followed; unlike `Path.resolve`, without an error where they lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
+def _temporary_beside(target: Path) -> Path:
+    if target.suffix in (".gz", ".xz", ".bz2"):
+        raise InputError(f"{target}: compressed output is not supported; leave off {target.suffix}.")
+    if os.path.isdir(target):  # noqa: PTH112
+        raise InputError(f"{target}: this is a folder; name a file to write to.")
+    try:
+        # A name that is too long is found out now, and not when the file is complete.
+        target.is_symlink()
+        return temporary_file(target.parent, target.name)
+    except (OSError, ValueError) as error:
+        missing = not os.path.isdir(target.parent)  # noqa: PTH112
+        why = "the folder does not exist" if missing else (getattr(error, "strerror", None) or str(error))
+        raise InputError(f"{target}: cannot be written ({why}). Choose another output.") from None
