@@ -22,7 +22,7 @@ import photos
 from caplens.backbones import load_backbone
 from caplens.backbones.transform import ImageTransform
 from caplens.embed import Engine, Store, Text
-from caplens.embed.images import decode, image_key, read
+from caplens.embed.images import decode, image_key
 
 MAKERS: dict[str, Callable[[Path, list[str]], str]] = {
     "ViT-B/32": models.vit_b_32,
@@ -54,9 +54,8 @@ def bare(forward: Callable[[], Any], items: int, seconds: float, device: str) ->
 
 def preprocess(path: str, transform: ImageTransform) -> int:
     """What the engine does with an image before the model runs."""
-    data = read(path)
-    image_key(data)
-    return len(transform(decode(data, path)))
+    image_key(path)
+    return len(transform(decode(path)))
 
 
 def decoding_rate(pool: Executor, paths: list[str], transform: ImageTransform, **options: int) -> float:

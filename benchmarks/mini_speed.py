@@ -18,7 +18,7 @@ import numpy as np
 from caplens.backbones import load_backbone
 from caplens.data.records import read_fields
 from caplens.embed import Engine, Text
-from caplens.embed.images import decode, read
+from caplens.embed.images import decode
 
 START = """
 import caplens
@@ -46,7 +46,7 @@ def main() -> None:
     files = sorted(options.images.iterdir())[: options.count]
     texts = list(dict.fromkeys(fields[2] for _, fields in read_fields(options.captions, 3)))[: 10 * options.count]
 
-    pixels = [mini.pixels(decode(read(file), str(file))) for file in files[:64]]
+    pixels = [mini.pixels(decode(file)) for file in files[:64]]
     mini.encode_texts(texts[:64])
     ids = sorted((tokens.ids for tokens in mini.tokenize(texts)), key=len)
     batches = [ids[start : start + 64] for start in range(0, len(ids), 64)]
@@ -54,7 +54,7 @@ def main() -> None:
         ("images/s, files to vectors", rate(lambda: Engine(mini).images(files), len(files))),
         (
             "images/s, decoding and resizing, one thread",
-            rate(lambda: [mini.pixels(decode(read(file), str(file))) for file in files[:500]], len(files[:500])),
+            rate(lambda: [mini.pixels(decode(file)) for file in files[:500]], len(files[:500])),
         ),
         (
             "images/s, forward pass",

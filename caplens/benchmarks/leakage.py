@@ -9,7 +9,7 @@ from caplens.benchmarks.base import Benchmark
 from caplens.benchmarks.evaluate import load_checked
 from caplens.data.files import Place, Source
 from caplens.data.sample import Sample
-from caplens.embed.images import UnreadableError, image_key, read
+from caplens.embed.images import UnreadableError, image_key
 from caplens.errors import InputError
 from caplens.progress import track
 from caplens.results.leakage import LeakageResult
@@ -96,6 +96,6 @@ def _content_hashes(paths: Iterable[Path]) -> Iterator[bytes]:
     """The hash of each image's content; images that cannot be read are skipped."""
     for path in track(list(paths), "reading images"):
         try:
-            yield image_key(read(path))
+            yield image_key(path)
         except UnreadableError:
             continue

@@ -24,7 +24,8 @@ from PIL.Image import Image
 
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.data.media import ImageSource, media_name
-from caplens.embed.images import UnreadableError, decode, image_key, read
+from caplens.embed import images
+from caplens.embed.images import MemoryBudget, TooLargeError, UnreadableError
 
 ImageItem = tuple[bytes, ImageSource]
 """The key of an image's content, and the image."""
@@ -38,12 +39,13 @@ def decode_images(items: Sequence[ImageItem], transform: Callable[[Image], Pixel
 
 def _decode_image(key: bytes, source: ImageSource, transform: Callable[[Image], Pixels]) -> Pixels | UnreadableError:
     try:
-        data = read(source)
-        if image_key(data) != key:
-            raise UnreadableError(f"{media_name(source)} changed while it was read")
-        image = decode(data, media_name(source))
+        with images.opened(source, key) as image:
+            return _resized(image, source, transform)
     except UnreadableError as error:
         return error
+
+
+def _resized(image: Image, source: ImageSource, transform: Callable[[Image], Pixels]) -> Pixels | UnreadableError:
     try:
         return transform(image)
     except Exception as error:
@@ -57,17 +59,23 @@ class DecoderPool:
     def __init__(self, count: int, most: int, transform: ImageTransform) -> None:
         self._most, self._transform = most, transform
         self._idle: LifoQueue[_Process] = LifoQueue()
+        self._memory = images.max_image_bytes() // count
+        """What each process may take; an image that takes more is decoded here."""
         for _ in range(count):
-            self._idle.put(_Process(most, transform))
+            self._idle.put(_Process(most, transform, self._memory))
 
     def __call__(self, items: Sequence[ImageItem]) -> DecodedImages:
         if not all(isinstance(image, str | PathLike) for _, image in items):
             return decode_images(items, self._transform)
         process = self._idle.get()
         try:
-            return process.decode(items)
+            decoded = process.decode(items)
+            return [
+                _decode_image(*item, self._transform) if isinstance(pixels, TooLargeError) else pixels
+                for item, pixels in zip(items, decoded, strict=True)
+            ]
         except (OSError, EOFError, ValueError):
-            process = _Process(self._most, self._transform)
+            process = _Process(self._most, self._transform, self._memory)
         finally:
             self._idle.put(process)
         if len(items) > 1:
@@ -78,7 +86,7 @@ class DecoderPool:
 class _Process:
     """Pixels come back through memory that both sides share; what is said about them, through a pipe."""
 
-    def __init__(self, most: int, transform: ImageTransform) -> None:
+    def __init__(self, most: int, transform: ImageTransform, memory: int) -> None:
         folder = str(Path(__file__).parents[2])
         program = f"import sys; sys.path.insert(0, {folder!r}); from caplens.embed.decode_pool import serve; serve()"
         with tempfile.TemporaryFile() as shared:
@@ -93,7 +101,7 @@ class _Process:
                 start_new_session=True,
             )
             weakref.finalize(self, _end, self._process)
-            self._send([shared.fileno(), asdict(transform)])
+            self._send([shared.fileno(), asdict(transform), memory])
 
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None
@@ -109,7 +117,9 @@ class _Process:
         decoded: DecodedImages = []
         start = 0
         for shape in json.loads(answer):
-            if isinstance(shape, str):
+            if shape is None:
+                decoded.append(TooLargeError())
+            elif isinstance(shape, str):
                 decoded.append(UnreadableError(shape))
             else:
                 end = start + math.prod(shape)
@@ -124,17 +134,21 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def serve() -> None:
-    """Answer until nobody asks: lay the pixels into the shared memory, and say for each image its shape, or why there is none."""
+    """Answer until nobody asks: lay the pixels into the shared memory, and say for each image its shape, or why there is none.
+
+    Of an image that takes more memory than a process has, nothing is said.
+    """
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    shared, chosen = json.loads(requests.readline())
+    shared, chosen, memory_limit = json.loads(requests.readline())
+    images.budget = MemoryBudget(memory_limit)
     settings: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     transform, memory = ImageTransform(**settings), np.frombuffer(mmap.mmap(shared, 0), dtype=np.uint8)
     for line in requests:
-        reply: list[str | tuple[int, ...]] = []
+        reply: list[str | tuple[int, ...] | None] = []
         start = 0
         for pixels in decode_images([(bytes.fromhex(key), path) for key, path in json.loads(line)], transform):
             if isinstance(pixels, UnreadableError):
-                reply.append(str(pixels))
+                reply.append(None if isinstance(pixels, TooLargeError) else str(pixels))
             else:
                 reply.append(pixels.shape)
                 memory[start : start + pixels.size] = pixels.ravel()

@@ -21,7 +21,7 @@ from caplens.backbones.registry import LoadKeywords, load_backbone
 from caplens.data.media import ImageSource
 from caplens.embed.decode_pool import ImageItem
 from caplens.embed.executors import EncodedBatch, Executor, LocalExecutor
-from caplens.embed.images import UnreadableError, image_key, read
+from caplens.embed.images import UnreadableError, image_key
 from caplens.embed.keys import Text, text_key
 from caplens.embed.store import Store, default_store
 from caplens.errors import InputError
@@ -268,7 +268,7 @@ def _open_store(store: Store | str | PathLike[str] | None) -> Store:
 
 def _image_key(image: ImageSource) -> bytes | UnreadableError:
     try:
-        return image_key(read(image))
+        return image_key(image)
     except UnreadableError as error:
         return error
 

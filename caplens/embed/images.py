@@ -1,77 +1,278 @@
-"""Reading and decoding images, whatever state they are in: each as a person would see it, or one sentence why not."""
+"""Reading and decoding images, whatever state they are in: each as a person would see it, or one sentence why not.
 
+A small file can hold an image that fills the memory. What an image takes is known from its header: one that takes more than the
+limit is refused, and all that are decoded at one time share the limit.
+"""
+
+import ctypes
 import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from os import PathLike
-from pathlib import Path
+from threading import Condition
+from typing import IO
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
+from caplens.data.files import open_regular
 from caplens.data.media import ImageSource, MissingImage, media_name
-from caplens.embed.keys import file_key, pixels_key
+from caplens.embed.keys import file_key, pixels_key, stream_key
+from caplens.errors import InputError
+
+_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF", "JPEG2000", "PPM", "TGA")
+"""What is opened, where Pillow or a plugin of it can. Formats that call other programs, as EPS does, are not among them."""
+_MAX_MEMORY = "CAPLENS_MAX_IMAGE_MB"
+"""The environment variable that changes the limit on the memory for decoding."""
+_DEFAULT_MAX_MEMORY = 448
+_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}
+"""Mode -> bytes of a pixel in Pillow; 4 for all others."""
+_CODEC_BYTES = {"MPO": 6, "WEBP": 12, "TIFF": 8, "AVIF": 8, "HEIF": 8, "JPEG2000": 16}
+"""Format -> bytes of a pixel that its decoder keeps beside the image."""
+_PROGRESSIVE_BYTES = 6
+_LARGE = 32 << 20
+_STRIP = 1 << 20
+"""Pixels that are converted at a time, so that converting takes no memory to speak of."""
 
 
 class UnreadableError(Exception):
     """An image that cannot be read; the message says why."""
 
 
-def read(image: ImageSource) -> bytes | Image.Image:
-    """The bytes of an image, or the image itself if it is in memory."""
-    if isinstance(image, Image.Image):
-        return image
-    if isinstance(image, MissingImage):
-        raise UnreadableError(image.reason)
-    if isinstance(image, str) and image.startswith(("http://", "https://")):
-        raise UnreadableError(f"{image} is an address; images are not downloaded")
-    if not isinstance(image, str | PathLike | bytes):
-        raise UnreadableError(f"an image is a path, bytes or a PIL image, not {type(image).__name__}")
-    try:
-        data = image if isinstance(image, bytes) else Path(image).read_bytes()
-    except FileNotFoundError:
-        raise UnreadableError(f"there is no file {media_name(image)}") from None
-    except IsADirectoryError:
-        raise UnreadableError(f"{media_name(image)} is a folder") from None
-    except (OSError, ValueError) as error:
-        raise UnreadableError(f"{media_name(image)} cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if not data:
-        raise UnreadableError(f"{media_name(image)} is empty")
-    return data
+class TooLargeError(UnreadableError):
+    """An image whose decoding takes more memory than the limit."""
 
 
-def image_key(data: bytes | Image.Image) -> bytes:
+class MemoryBudget:
+    """Memory that decoding images may take together: who needs more than is left waits for the others."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit, self._used = limit, 0
+        self._changed = Condition()
+
+    @property
+    def limit(self) -> int:
+        return max_image_bytes() if self._limit is None else self._limit
+
+    @contextmanager
+    def taken(self, needed: int) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._used + needed <= self.limit or not self._used)
+            self._used += needed
+        try:
+            yield
+        finally:
+            if needed >= _LARGE:
+                _give_back_memory()
+            with self._changed:
+                self._used -= needed
+                self._changed.notify_all()
+
+
+def _give_back_memory() -> None:
+    """Return what is free to the system: the C library of Linux keeps it, for each thread."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
+
+
+budget = MemoryBudget()
+"""Of this process."""
+
+
+def max_image_bytes() -> int:
+    """The most memory that decoding may take."""
+    megabytes = os.environ.get(_MAX_MEMORY) or str(_DEFAULT_MAX_MEMORY)
+    if not (megabytes.isascii() and megabytes.isdecimal() and int(megabytes[:9]) > 0):
+        raise InputError(f"{_MAX_MEMORY}={megabytes}: a whole number of megabytes is expected.")
+    return int(megabytes[:9]) << 20
+
+
+def image_key(source: ImageSource) -> bytes:
     """By content: of a file its bytes, of an image in memory its pixels as they are seen."""
-    return pixels_key(decode(data)) if isinstance(data, Image.Image) else file_key(data)
+    if isinstance(source, Image.Image):
+        with opened(source) as image:
+            return pixels_key(image)
+    if isinstance(source, bytes):
+        return file_key(source)
+    with _open_file(source) as (file, name):
+        try:
+            return stream_key(file)
+        except OSError as error:
+            raise UnreadableError(f"{name} cannot be read ({error.strerror or error})") from None
 
 
-def decode(data: bytes | Image.Image, name: str = "the image") -> Image.Image:
-    """The image upright, in RGB: the first frame of an animation, transparency on white."""
+@contextmanager
+def opened(source: ImageSource, key: bytes | None = None) -> Iterator[Image.Image]:
+    """The image upright, in RGB, as long as the block runs: the first frame of an animation, transparency on white.
+
+    With a key, its content must still have that key.
+    """
+    with _decoding(source, key) as image:
+        try:
+            yield image
+        finally:
+            image.close()
+
+
+@contextmanager
+def _decoding(source: ImageSource, key: bytes | None = None) -> Iterator[Image.Image]:
+    """The image, with memory for it set aside."""
+    if isinstance(source, Image.Image):
+        with budget.taken(_needed(source, "the image")):
+            yield _decoded(source, "the image")
+        return
+    with _open_file(source) as (file, name):
+        size = file.seek(0, os.SEEK_END)
+        needed = size + _needed(_identified(file, name), name)
+        _check_memory(needed, name)
+        with budget.taken(needed):
+            try:
+                file.seek(0)
+                content = file.read(size)
+            except OSError as error:
+                raise UnreadableError(f"{name} cannot be read ({error.strerror or error})") from None
+            if key is not None and file_key(content) != key:
+                raise UnreadableError(f"{name} changed while it was read")
+            image = _identified(io.BytesIO(content), name)
+            _load(image, name)
+            # In a PNG, what says that it is to be turned may come after the pixels.
+            _check_memory(size + _needed(image, name), name)
+            yield _decoded(image, name, own=True)
+
+
+def decode(source: ImageSource) -> Image.Image:
+    """The image upright, in RGB, to be kept."""
+    with _decoding(source) as image:
+        return image
+
+
+@contextmanager
+def _open_file(source: ImageSource) -> Iterator[tuple[IO[bytes], str]]:
+    """The content of an image file, and the name by which messages call it."""
+    if isinstance(source, MissingImage):
+        raise UnreadableError(source.reason)
+    if isinstance(source, str) and source.startswith(("http://", "https://")):
+        raise UnreadableError(f"{source} is an address; images are not downloaded")
+    if not isinstance(source, str | PathLike | bytes):
+        raise UnreadableError(f"an image is a path, bytes or a PIL image, not {type(source).__name__}")
+    name = media_name(source)
     try:
-        image = data if isinstance(data, Image.Image) else Image.open(io.BytesIO(data))
-        if 0 in image.size:
-            raise UnreadableError("has no pixels")
-        image.load()
-        return _in_colour(ImageOps.exif_transpose(image))
+        file = io.BytesIO(source) if isinstance(source, bytes) else open_regular(source)
+        empty = not file.read(1)
+        file.seek(0)
+    except FileNotFoundError:
+        raise UnreadableError(f"there is no file {name}") from None
+    except IsADirectoryError:
+        raise UnreadableError(f"{name} is a folder") from None
+    except (OSError, ValueError) as error:
+        raise UnreadableError(f"{name} cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    with file:
+        if empty:
+            raise UnreadableError(f"{name} is empty")
+        yield file, name
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    Image.init()
+    return tuple(name for name in _FORMATS if name in Image.OPEN)
+
+
+def _identified(file: IO[bytes], name: str) -> Image.Image:
+    """The image of a file, of which only the header was read."""
+    try:
+        return Image.open(file, formats=_formats())
     except UnidentifiedImageError:
         raise UnreadableError(f"{name} is not an image that can be read") from None
     except Image.DecompressionBombError:
-        raise UnreadableError(f"{name} has more pixels than can be unpacked safely") from None
+        raise TooLargeError(f"{name} has more pixels than can be unpacked safely") from None
+    except Exception as error:
+        raise _damaged(name, error) from None
+
+
+def _needed(image: Image.Image, name: str) -> int:
+    """Bytes that decoding an image takes at most, beside its file."""
+    stored = _BYTES.get(image.mode, 4)
+    codec = _CODEC_BYTES.get(image.format or "", 0)
+    if image.format == "JPEG" and (image.info.get("progressive") or image.info.get("progression")):
+        codec = _PROGRESSIVE_BYTES
+    turned = stored if _is_turned(image, name) else 0
+    converted = 0 if image.mode == "RGB" else 4
+    # The decoder's memory is free again when the image is turned or converted.
+    return image.width * image.height * (stored + max(codec, turned, converted))
+
+
+def _is_turned(image: Image.Image, name: str) -> bool:
+    """Whether the image is stored on its side or mirrored, as far as that is known: a PNG would be decoded to ask for it."""
+    if image.format == "PNG" and "exif" not in image.info:
+        return False
+    try:
+        return image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+    except Exception as error:
+        raise _damaged(name, error) from None
+
+
+def _check_memory(needed: int, name: str) -> None:
+    if needed > budget.limit:
+        raise TooLargeError(
+            f"{name} takes {needed >> 20:,} MB of memory to decode, and the limit is {budget.limit >> 20:,} MB; the environment"
+            f" variable {_MAX_MEMORY} raises it"
+        )
+
+
+def _load(image: Image.Image, name: str) -> None:
+    if 0 in image.size:
+        raise UnreadableError(f"{name} has no pixels")
+    try:
+        image.load()
+    except Exception as error:
+        raise _damaged(name, error) from None
+
+
+def _decoded(image: Image.Image, name: str, *, own: bool = False) -> Image.Image:
+    """The image in RGB; `own` where nobody else has it, so that it may be turned in place."""
+    _load(image, name)
+    try:
+        if own:
+            ImageOps.exif_transpose(image, in_place=True)
+            return _in_colour(image)
+        return _in_colour(ImageOps.exif_transpose(image))
     except UnreadableError as error:
         raise UnreadableError(f"{name} {error}") from None
     except Exception as error:
-        # Pillow's decoders raise OSError, SyntaxError, ValueError, struct.error, … for damaged files.
-        raise UnreadableError(f"{name} is damaged ({str(error) or type(error).__name__})") from None
+        raise _damaged(name, error) from None
+
+
+def _damaged(name: str, error: Exception) -> UnreadableError:
+    """Pillow's decoders raise OSError, SyntaxError, ValueError, struct.error, … for damaged files."""
+    return UnreadableError(f"{name} is damaged ({str(error) or type(error).__name__})")
 
 
 def _in_colour(image: Image.Image) -> Image.Image:
     if image.mode == "RGB":
         return image
-    if image.mode.startswith("I"):
-        wide = np.asarray(image).astype(np.int64)
-        return Image.fromarray((np.clip(wide, 0, 65535) >> 8).astype(np.uint8)).convert("RGB")
     if image.mode == "F":
         raise UnreadableError("has pixels of floating-point numbers, whose range is not known; convert it to 8 bits")
-    if image.has_transparency_data:
-        seen = image.convert("RGBA")
-        white = Image.new("RGBA", seen.size, (255, 255, 255, 255))
-        return Image.alpha_composite(white, seen).convert("RGB")
-    return image.convert("RGB")
+    if not image.mode.startswith("I") and not image.has_transparency_data:
+        return image.convert("RGB")
+    coloured = Image.new("RGB", image.size)
+    rows = max(1, _STRIP // image.width)
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        coloured.paste(_wide_in_colour(strip) if image.mode.startswith("I") else _on_white(strip), (0, top))
+    return coloured
+
+
+def _wide_in_colour(image: Image.Image) -> Image.Image:
+    """Pixels of 16 bits in 8."""
+    wide = np.asarray(image).astype(np.int64)
+    return Image.fromarray((np.clip(wide, 0, 65535) >> 8).astype(np.uint8)).convert("RGB")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    seen = image.convert("RGBA")
+    white = Image.new("RGBA", seen.size, (255, 255, 255, 255))
+    return Image.alpha_composite(white, seen).convert("RGB")

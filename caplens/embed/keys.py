@@ -1,11 +1,12 @@
 """Keys by content: equal images and equal texts have equal keys, wherever they come from."""
 
 import hashlib
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from PIL import Image
 
 _KEY_BYTES = 16
+_FILE = b"i"
 
 
 class Text(NamedTuple):
@@ -25,6 +26,11 @@ def content_key(kind: bytes, content: bytes) -> bytes:
     return kind + hashlib.sha256(content).digest()[:_KEY_BYTES]
 
 
+def stream_key(file: IO[bytes]) -> bytes:
+    """The key of an image file, whose content is read piece by piece; equal to `file_key` of the whole."""
+    return _FILE + hashlib.file_digest(file, "sha256").digest()[:_KEY_BYTES]  # type: ignore[arg-type]
+
+
 def text_key(text: Text) -> bytes:
     language = f"\0{text.lang}" if text.lang else ""
     return content_key(b"t", (text.whole + language).encode("utf-8", "surrogatepass"))
@@ -32,7 +38,7 @@ def text_key(text: Text) -> bytes:
 
 def file_key(content: bytes) -> bytes:
     """Of the bytes of an image file, so that copies of a file share a vector."""
-    return content_key(b"i", content)
+    return content_key(_FILE, content)
 
 
 def pixels_key(image: Image.Image) -> bytes:

@@ -15,9 +15,9 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from caplens.data.media import ImageSource, media_name
+from caplens.data.media import ImageSource
 from caplens.data.replacing import replacing
-from caplens.embed.images import UnreadableError, decode, read
+from caplens.embed.images import UnreadableError, opened
 from caplens.progress import track
 from caplens.report.documents import Document, InputPaths
 from caplens.report.sections import Section, make_sections
@@ -102,10 +102,10 @@ def _thumbnail(source: ImageSource) -> str:
         with warnings.catch_warnings():
             # Pillow warns of large images; those that are too large are refused by `decode`.
             warnings.simplefilter("ignore")
-            image = decode(read(source), media_name(source))
+            with opened(source) as image:
+                image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
     except UnreadableError:
         return ""
-    image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
     out = io.BytesIO()
     image.convert("RGB").save(out, "JPEG", quality=_JPEG_QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

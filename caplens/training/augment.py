@@ -16,9 +16,9 @@ from PIL import Image
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners import Captioner
 from caplens.data import Sample, with_images, write_samples
-from caplens.data.media import ImageSource, media_name
+from caplens.data.media import ImageSource
 from caplens.data.replacing import replacing
-from caplens.embed.images import UnreadableError, decode, read
+from caplens.embed.images import UnreadableError, decode
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 from caplens.progress import track
@@ -137,7 +137,7 @@ def _describe(photos: dict[str, ImageSource], folder: Path, captioner: Captioner
 
 def _caption_photos(photos: dict[str, ImageSource], captioner: Captioner) -> dict[str, str]:
     try:
-        images = [decode(read(photo), media_name(photo)) for photo in photos.values()]
+        images = [decode(photo) for photo in photos.values()]
     except UnreadableError as error:
         raise InputError(f"{error}.") from None
     captions = {name: text.strip() for name, text in zip(photos, captioner(images), strict=True)}

@@ -22,7 +22,7 @@ from caplens.backbones.transform import ImageTransform
 from caplens.data import Sample
 from caplens.embed import Engine, Store, Text
 from caplens.embed.decode_pool import DecoderPool, decode_images
-from caplens.embed.images import decode, image_key, read
+from caplens.embed.images import decode, image_key
 from caplens.errors import CaplensError
 
 TESTS = Path(__file__).parents[1]
@@ -312,7 +312,7 @@ def test_processes_open_images_as_threads_do(tmp_path, photos):
     transform = ImageTransform((24, 20), resize=24)
     openers = DecoderPool(2, 4, transform)
     (tmp_path / "text.jpg").write_text("no picture", encoding="ascii")
-    items = [(image_key(read(path)), path) for path in [*photos[:2], str(tmp_path / "text.jpg")]]
+    items = [(image_key(path), path) for path in [*photos[:2], str(tmp_path / "text.jpg")]]
     items.append((b"another key", photos[3]))
     by_process, by_thread = openers(items), decode_images(items, transform)
     for one, other in zip(by_process[:2], by_thread[:2], strict=True):
@@ -333,7 +333,7 @@ def test_processes_that_all_crash_hold_nothing_up(photos):
     openers = DecoderPool(2, 4, transform)
     for process in openers._idle.queue:
         process._process.kill()
-    groups = [[(image_key(read(path)), path) for path in photos[start : start + 4]] for start in (0, 4)]
+    groups = [[(image_key(path), path) for path in photos[start : start + 4]] for start in (0, 4)]
     with ThreadPoolExecutor(2) as pool:
         found = [pool.submit(openers, group) for group in groups]
         for opened, group in zip(found, groups, strict=True):

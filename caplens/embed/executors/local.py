@@ -18,10 +18,9 @@ from PIL.Image import DecompressionBombWarning
 from caplens.arrays import Vectors
 from caplens.backbones.base import Backbone, Tokens
 from caplens.backbones.transform import Pixels
-from caplens.data.media import media_name
 from caplens.embed.decode_pool import DecodedImages, DecoderPool, ImageItem, decode_images
 from caplens.embed.executors.base import EncodedBatch
-from caplens.embed.images import UnreadableError, decode, read
+from caplens.embed.images import UnreadableError, decode
 from caplens.embed.keys import Text
 from caplens.embed.pipeline import READY, ahead, in_order
 from caplens.errors import CaplensError, option
@@ -135,7 +134,7 @@ def _is_readable(item: ImageItem, errors: dict[bytes, str]) -> bool:
     """Whether the model is needed at all: it is not loaded for the sake of images that cannot be read."""
     key, image = item
     try:
-        decode(read(image), media_name(image))
+        decode(image)
     except UnreadableError as error:
         errors[key] = str(error)
         return False

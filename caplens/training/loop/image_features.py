@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from caplens.backbones.base import Backbone
 from caplens.backbones.transform import Pixels
-from caplens.data.media import ImageSource, media_name
+from caplens.data.media import ImageSource
 from caplens.embed import Engine
-from caplens.embed.images import UnreadableError, decode, read
+from caplens.embed.images import UnreadableError, opened
 from caplens.errors import InputError
 from caplens.progress import track
 from caplens.training.loop.process_group import ProcessGroup
@@ -102,7 +102,8 @@ class PixelCache:
             return cached
         image = self._images[row]
         try:
-            pixels = self._backbone.pixels(decode(read(image), media_name(image)))
+            with opened(image) as photo:
+                pixels = self._backbone.pixels(photo)
         except UnreadableError as error:
             raise InputError(f"{error}.") from None
         if self._bytes + pixels.nbytes <= _CACHE_BYTES:

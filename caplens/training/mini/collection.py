@@ -19,7 +19,7 @@ from caplens.benchmarks.datasets.flickr8k import IMAGE_FOLDERS
 from caplens.data.files import Source
 from caplens.data.languages import base_language
 from caplens.data.records import find_file, read_fields
-from caplens.embed.images import UnreadableError, decode
+from caplens.embed.images import UnreadableError, opened
 from caplens.errors import InputError
 from caplens.progress import track
 
@@ -110,10 +110,10 @@ def read_photos(data: Path, names: Sequence[str], size: int) -> NDArray[np.uint8
 
     def resize(row: int, content: bytes) -> None:
         try:
-            photo = decode(content, f"the photo {names[row]} in {folder}")
+            with opened(content) as photo:
+                pixels[row] = np.asarray(photo.resize((size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
         except UnreadableError as error:
-            raise InputError(f"{error}. Get it again.") from None
-        pixels[row] = np.asarray(photo.resize((size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
+            raise InputError(f"{folder}: the photo {names[row]} cannot be used: {error}. Get it again.") from None
 
     with ThreadPoolExecutor() as pool:
         contents = _read_files(folder, track(names, "reading photos", len(names)))
