@@ -20,6 +20,8 @@ Advance = Callable[[int, float], None]
 Display = Callable[[str, float | None], AbstractContextManager[Advance]]
 """Opens one bar: description and total amount of work (None when unknown)."""
 
+kept: list[str] = []
+"""What an interrupted command leaves that the next can use, in sentences."""
 _display: ContextVar[Display | None] = ContextVar("caplens_progress", default=None)
 
 
@@ -31,6 +33,12 @@ def shown_by(display: Display | None) -> Iterator[None]:
         yield
     finally:
         _display.reset(token)
+
+
+def note_kept(what: str) -> None:
+    """Remember what is kept if the command is interrupted from now on."""
+    if what not in kept:
+        kept.append(what)
 
 
 def track(

@@ -16,6 +16,7 @@ from caplens.comparison import crossmodal3600
 from caplens.data.languages import CROSSMODAL_3600, language_names
 from caplens.metrics.registry import list_metrics
 from caplens.results.table import Cell, Table
+from caplens.terminal import visible
 from caplens.text.tokenizer import default_tokenizer, list_tokenizers
 
 EXAMPLES = """
@@ -75,7 +76,7 @@ def _print_models(table: Table) -> None:
     """Names are long and copied whole: each has a line of its own."""
     for name, parameters, languages, tokens, licence, download, source in table.rows:
         size = f"{parameters} M parameters, {download} GB; languages: {languages}; up to {tokens} tokens; {licence}; "
-        typer.echo(f"{name}\n    {'' if parameters is None else size}{source}")
+        typer.echo(visible(f"{name}\n    {'' if parameters is None else size}{source}"))
     for note in table.notes:
         typer.echo(note)
 

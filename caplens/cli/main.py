@@ -2,7 +2,10 @@
 
 import io
 import os
+import signal
 import sys
+import threading
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,19 +35,62 @@ COMMANDS = {
     "doctor": "doctor",
 }
 """Command -> the module that registers it; in the order of the help."""
+_INTERRUPTED = 130
+"""The exit status of a program that was interrupted, as shells have it."""
+
+
+_interrupted = False
 
 
 def main() -> None:
-    if sys.argv[1:] == ["--version"]:
+    """Run the command that the arguments name; a person who presses Ctrl-C reads one line, and a program gets status 130."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _stop)
+    try:
+        _main(sys.argv[1:])
+    except BaseException as problem:
+        # Interrupted in the middle of an import, libraries raise errors of their own.
+        if not _interrupted and not isinstance(problem, OSError | MemoryError):
+            raise
+        from caplens.cli.output import error
+        from caplens.progress import kept
+
+        if _interrupted:
+            error(f"interrupted. {' '.join(kept) or 'Nothing was written.'}")
+            sys.exit(_INTERRUPTED)
+        error(_system_error(problem))
+        sys.exit(2)
+
+
+def _system_error(problem: BaseException) -> str:
+    """Of the system, not of caplens: a name that is too long, a folder that may not be entered, a disk or memory that is full."""
+    if isinstance(problem, OSError):
+        return f"{problem.filename or 'a file or stream'}: {problem.strerror or problem}."
+    return "there is not enough memory for this. Use a smaller batch, fewer workers, or a part of the data."
+
+
+def _stop(*_: object) -> None:
+    """End the program in good order; at once if asked again."""
+    global _interrupted
+    if _interrupted:
+        os._exit(_INTERRUPTED)
+    _interrupted = True
+    sys.exit(_INTERRUPTED)
+
+
+def _main(arguments: list[str]) -> None:
+    if arguments == ["--version"]:
         # Nothing else is loaded, so that asking for the version is quick.
-        print(__version__)
+        print(__version__, flush=True)
         return
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character gets its number instead of an error.
             stream.reconfigure(errors="backslashreplace")
-    _run(sys.argv[1:])
+    # Images have a limit of their own, on memory.
+    warnings.filterwarnings("ignore", "Image size .* decompression bomb")
+    _run(arguments)
 
 
 def _run(arguments: list[str]) -> None:
@@ -56,11 +102,21 @@ def _run(arguments: list[str]) -> None:
         arguments = modern_arguments(arguments)
     try:
         with command_line_messages():
+            _check_working_folder()
             app = build_app(arguments[0] if arguments and arguments[0] in COMMANDS else None)
             app(arguments, prog_name="caplens")
     except CaplensError as problem:
         error(problem)
         sys.exit(2)
+
+
+def _check_working_folder() -> None:
+    from caplens.errors import InputError
+
+    try:
+        Path.cwd()
+    except OSError:
+        raise InputError("the current folder no longer exists. Change to another folder.") from None
 
 
 def build_app(only: str | None = None) -> "typer.Typer":

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from caplens.progress import logger
 from caplens.report import latex, markdown
 from caplens.results.base import ROW_WRITERS, TEXT_WRITERS, Result, ResultRow, json_text
 from caplens.results.table import Table, print_tables, render_text
+from caplens.terminal import visible
 
 
 class Format(StrEnum):
@@ -88,14 +89,14 @@ def write_tables(
             if form is Format.table:
                 print_tables(Console(), tables)
             else:
-                sys.stdout.write(content.text(form))
+                print_text(content.text(form))
             sys.stdout.flush()
         return
     with replacing(output) as target:
         if form is Format.parquet:
             ROW_WRITERS[".parquet"](content.rows(), target)
         else:
-            target.write_text(content.text(form), encoding="utf-8", newline="\n")
+            target.write_text(content.text(form), encoding="utf-8", errors="backslashreplace", newline="\n")
     info(f"written to {output}")
 
 
@@ -135,7 +136,7 @@ def _with_inputs(document: Callable[[], dict[str, Any]], inputs: Inputs, folder:
     def relative(value: Path | Mapping[str, Path] | str) -> Any:
         if isinstance(value, Mapping):
             return {name: relative(path) for name, path in value.items()}
-        return os.path.relpath(value, folder) if isinstance(value, Path) else value
+        return visible(os.path.relpath(value, folder)) if isinstance(value, Path) else value
 
     named = {name: relative(value) for name, value in inputs.items() if value is not None and str(value) != "-"}
     return lambda: {**document(), "inputs": named}
@@ -149,14 +150,28 @@ def _stdout_errors() -> Iterator[None]:
         # A reader like `head` has enough; the command line library ends the program quietly.
         raise
     except OSError as error:
+        # What is left in the buffer cannot be written either; without this, Python tries again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise CaplensError(f"standard output cannot be written ({error.strerror}).") from None
+
+
+def print_text(text: str) -> None:
+    """Write text for programs to standard output: in UTF-8, whatever the stream's encoding, and harmless on a terminal."""
+    if sys.stdout.isatty():
+        text = visible(text)
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:
+        sys.stdout.write(text)
+        return
+    sys.stdout.flush()
+    binary.write(text.encode("utf-8", "backslashreplace"))
+    binary.flush()
 
 
 def print_json(document: Mapping[str, Any]) -> None:
     """What a command did, for programs."""
     with _stdout_errors():
-        sys.stdout.write(json_text(document))
-        sys.stdout.flush()
+        print_text(json_text(document))
 
 
 class _StderrHandler(logging.Handler):
@@ -164,7 +179,7 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         prefix = "caplens: warning: " if record.levelno >= logging.WARNING else ""
-        print(prefix + record.getMessage(), file=sys.stderr)
+        say(prefix + record.getMessage())
 
 
 @contextmanager
@@ -190,5 +205,11 @@ def warn(messages: Iterable[str]) -> None:
         logger.warning(message)
 
 
-def error(message: CaplensError) -> None:
-    print(f"caplens: {message}", file=sys.stderr)
+def error(message: object) -> None:
+    say(f"caplens: {message}")
+
+
+def say(message: str) -> None:
+    """A line on standard error; where that cannot be written, there is nowhere left to say it."""
+    with suppress(OSError):
+        print(visible(message), file=sys.stderr)

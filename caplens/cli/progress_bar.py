@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from caplens.progress import Advance, shown_by
+from caplens.terminal import in_one_line
 
 
 class _Rate(ProgressColumn):
@@ -36,7 +37,7 @@ def progress_bar(quiet: bool) -> AbstractContextManager[None]:
 def _display(description: str, total: float | None) -> Iterator[Advance]:
     progress = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         _Rate(),
@@ -46,5 +47,5 @@ def _display(description: str, total: float | None) -> Iterator[Advance]:
         transient=True,
     )
     with progress:
-        task = progress.add_task(description, total=total)
+        task = progress.add_task(in_one_line(description), total=total)
         yield lambda count, done: progress.update(task, completed=done, count=count)

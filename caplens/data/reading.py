@@ -12,6 +12,7 @@ from caplens.data.rows import Row, sample_from_row
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
 from caplens.progress import track
+from caplens.terminal import visible
 
 
 class SampleFile:
@@ -110,9 +111,9 @@ def samples_by_system(paths: Sequence[Path]) -> dict[str, Iterable[Sample]]:
 
 def _short_names(paths: Sequence[Path]) -> list[str]:
     """File names without suffix where these differ, else the paths."""
-    stems = [path.name.split(".")[0] for path in paths]
+    stems = [visible(path.name.split(".")[0]) for path in paths]
     if len(set(stems)) == len(paths):
         return stems
     if len(set(paths)) < len(paths):
         raise InputError("the same file is named twice; each system needs its own file.")
-    return [str(path) for path in paths]
+    return [visible(str(path)) for path in paths]

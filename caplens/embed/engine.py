@@ -25,7 +25,7 @@ from caplens.embed.images import UnreadableError, image_key
 from caplens.embed.keys import Text, text_key
 from caplens.embed.store import Store, default_store
 from caplens.errors import InputError
-from caplens.progress import track
+from caplens.progress import note_kept, track
 from caplens.text.sentences import split_sentences
 
 T = TypeVar("T")
@@ -103,6 +103,8 @@ class Engine:
                 raise InputError(f"{what} cannot have the size {size}; it is at least 1.")
         self.backbone, self.overlong = backbone, overlong
         self._store = store or Store.temporary()
+        if store is not None:
+            note_kept(f"Vectors that were encoded are in {store.folder} and are not encoded again.")
         self._vectors = self._store.model_vectors(backbone.name, backbone.fingerprint)
         self._executor = executor or LocalExecutor(backbone, batch_size, workers)
         self._keys: dict[tuple[str, int, int], bytes] = {}

@@ -210,7 +210,7 @@ def _is_turned(image: Image.Image, name: str) -> bool:
     if image.format == "PNG" and "exif" not in image.info:
         return False
     try:
-        return image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+        return bool(image.getexif().get(ExifTags.Base.Orientation, 1) != 1)
     except Exception as error:
         raise _damaged(name, error) from None
 

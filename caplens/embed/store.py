@@ -8,7 +8,6 @@ carries a checksum; a row, or a whole file, that is damaged is treated as missin
 
 import shutil
 import sqlite3
-import tempfile
 import time
 import weakref
 import zlib
@@ -24,6 +23,7 @@ import numpy as np
 from caplens.arrays import Flags, Vectors
 from caplens.data.cache import cache_folder
 from caplens.data.files import expanded
+from caplens.data.temporary import new_scratch_folder
 from caplens.errors import CaplensError, InputError, option
 from caplens.progress import logger, track
 
@@ -236,7 +236,7 @@ class Store:
     @classmethod
     def temporary(cls) -> "Store":
         """A store in a temporary folder, deleted with the object or at exit."""
-        store = cls(tempfile.mkdtemp(prefix="caplens-"))
+        store = cls(new_scratch_folder())
         weakref.finalize(store, shutil.rmtree, store.folder, ignore_errors=True)
         return store
 

@@ -14,6 +14,7 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
+from caplens.terminal import visible
 
 
 class ExternalScoreCollector(Collector):
@@ -54,7 +55,7 @@ class ExternalScores(Metric):
                 scores[str(identifier)] = score
         if not scores:
             raise InputError(f"{path}: there are no scores in the file.")
-        return cls(Path(path).stem, scores)
+        return cls(visible(Path(path).stem), scores)
 
     def collectors(self) -> tuple[ExternalScoreCollector]:
         return (ExternalScoreCollector(self._scores, self.name),)

@@ -4,6 +4,7 @@ import csv
 import io
 
 from caplens.results.table import Table
+from caplens.terminal import in_one_line
 
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -38,8 +39,9 @@ def markdown(table: Table) -> str:
     rule = ["---:" if table.is_number(index) else "---" for index in range(len(table.columns))]
     columns, *rows = [[table.shown(cell).replace("|", r"\|") for cell in row] for row in (table.columns, *table.rows)]
     lines = ["| " + " | ".join(row) + " |" for row in (columns, rule, *rows)]
-    heading = [f"**{table.title}**", ""] if table.title else []
-    notes = ["", *(f"`{note}`" if "|" in note else note for note in table.notes)] if table.notes else []
+    heading = [f"**{in_one_line(table.title)}**", ""] if table.title else []
+    lines_below = [in_one_line(note) for note in table.notes]
+    notes = ["", *(f"`{note}`" if "|" in note else note for note in lines_below)] if table.notes else []
     return "\n".join([*heading, *lines, *notes]) + "\n"
 
 
@@ -58,8 +60,8 @@ def latex(table: Table) -> str:
     """
     alignment = "".join("r" if table.is_number(index) else "l" for index in range(len(table.columns)))
     body = [" & ".join(_escaped(table.shown(cell)) for cell in row) + r" \\" for row in table.rows]
-    heading = " & ".join(_escaped(column) for column in table.columns) + r" \\"
-    notes = [f"% {note}" for note in (table.title, *table.notes) if note]
+    heading = " & ".join(_escaped(table.shown(column)) for column in table.columns) + r" \\"
+    notes = [f"% {in_one_line(note)}" for note in (table.title, *table.notes) if note]
     begin, end = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
     return "\n".join([*notes, begin, r"\toprule", heading, r"\midrule", *body, r"\bottomrule", end]) + "\n"
 

@@ -86,7 +86,7 @@ class Result(ABC):
         suffix = Path(path).suffix.lower()
         if suffix == ".json":
             with replacing(path) as target:
-                target.write_text(json_text(self.to_dict()), encoding="utf-8", newline="\n")
+                target.write_text(json_text(self.to_dict()), encoding="utf-8", errors="backslashreplace", newline="\n")
         elif suffix in ROW_WRITERS:
             with replacing(path) as target:
                 ROW_WRITERS[suffix](self.to_rows(), target)
@@ -143,7 +143,7 @@ def _parquet_cell(value: Any) -> Any:
 
 def _to_file(write: Callable[[Iterable[ResultRow], TextIO], None]) -> Callable[[Iterable[ResultRow], Path], None]:
     def write_file(rows: Iterable[ResultRow], path: Path) -> None:
-        with path.open("w", encoding="utf-8", newline="") as out:
+        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out:
             write(rows, out)
 
     return write_file

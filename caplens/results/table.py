@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from caplens.terminal import in_one_line, visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -31,7 +33,7 @@ class Table:
         """A cell for people: numbers rounded, a missing value as a dash."""
         if cell is None or cell != cell:
             return "–"
-        return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
+        return f"{cell:.{self.digits}f}" if isinstance(cell, float) else in_one_line(str(cell))
 
     def is_number(self, column: int) -> bool:
         return all(row[column] is None or isinstance(row[column], int | float) for row in self.rows)
@@ -52,14 +54,17 @@ def print_tables(console: "Console", tables: Sequence[Table]) -> None:
 
     for table in tables:
         rich_table = to_rich(table)
-        if rich_table.title:
-            console.print(Text(str(rich_table.title), style="italic"), soft_wrap=True)
+        if table.title:
+            console.print(Text(visible(table.title), style="italic"), soft_wrap=True)
             rich_table.title = None
         # A line that the terminal breaks is easier to read than a number that was cut.
         needed = sum((column.min_width or _SHORT) + 3 for column in rich_table.columns) + 1
-        console.print(rich_table, width=max(console.width, needed), crop=False, soft_wrap=needed > console.width)
+        width = console.width
+        console.width = max(width, needed)
+        console.print(rich_table, crop=False, soft_wrap=needed > width)
+        console.width = width
         for note in table.notes:
-            console.print(Text(note, style="dim"), soft_wrap=True)
+            console.print(Text(visible(note), style="dim"), soft_wrap=True)
 
 
 def to_rich(table: Table) -> "RichTable":
@@ -68,12 +73,13 @@ def to_rich(table: Table) -> "RichTable":
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    rich_table = RichTable(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    rich_table = RichTable(title=Text(visible(table.title)) if table.title else None, box=box.SIMPLE_HEAD, title_justify="left")
     for index, column in enumerate(table.columns):
         short = all(len(table.shown(row[index])) <= _SHORT for row in table.rows)
+        column = table.shown(column)
         widest = max([len(column), *(len(table.shown(row[index])) for row in table.rows)])
         rich_table.add_column(
-            column,
+            Text(column),
             justify="right" if table.is_number(index) else "left",
             no_wrap=short,
             overflow="fold",

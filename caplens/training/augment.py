@@ -21,7 +21,7 @@ from caplens.data.replacing import replacing
 from caplens.embed.images import UnreadableError, decode
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
-from caplens.progress import track
+from caplens.progress import note_kept, track
 from caplens.training.recipes.pacs import MADE_CAPTION, MADE_IMAGE
 
 Paint = Callable[[Sequence[str], Sequence[int]], list[Image.Image]]
@@ -76,6 +76,7 @@ def augment_captions(
         raise InputError(
             f"{folder}: this folder cannot be created ({error.strerror}). Choose another with {option('out', 'FOLDER')}."
         ) from None
+    note_kept(f"What was generated is in {folder}, and the same command goes on.")
     photos = {resolved.group: resolved.image for _, resolved in usable if resolved.image is not None}
     # Captioning comes first because it is quick: a photo that cannot be opened is reported before hours of painting.
     descriptions = _describe(photos, folder, captioner, batch)

@@ -13,6 +13,7 @@ from torch import Generator, Tensor, nn
 
 from caplens.data.replacing import replacing
 from caplens.errors import InputError, option, reason
+from caplens.progress import note_kept
 from caplens.training.loop.fit import Losses, RunContext, Schedule, Validation, checkpoint_of, fit
 from caplens.training.loop.process_group import ProcessGroup
 
@@ -55,6 +56,7 @@ class Run:
         if self.group.is_main:
             with replacing(path) as temporary:
                 temporary.write_text(json.dumps(run, indent=1), encoding="utf-8")
+            note_kept(f"The same command goes on from the last checkpoint in {self.folder}.")
 
     def stage(self, name: str, network: nn.Module, train: Callable[[], Mapping[str, Tensor]]) -> None:
         """Load the weights of a stage into `network`, from its file; where there is none, train them first."""
