@@ -2,22 +2,42 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from caplens.errors import InputError
 from caplens.training.recipes.recipe import DataSettings, Recipe
+from caplens.training.recipes.values import (
+    Average,
+    Count,
+    CountOrNone,
+    Layers,
+    LearningRate,
+    PartialShare,
+    PixelSide,
+    Range,
+    Share,
+    Temperature,
+    Weight,
+    WeightDecay,
+    Width,
+)
+
+STAGE_KINDS = ("fused", "inverted")
+_STAGE_FIELDS = 4
 
 
 @dataclass(frozen=True)
 class MiniDataSettings(DataSettings):
     all_photos: bool
     """Whether to train on the dev photos too. They are needed to measure choices of the recipe."""
-    stored: int
+    stored: PixelSide
     """Height and width in pixels of the photos in memory during training."""
 
 
 @dataclass(frozen=True)
 class VocabularySettings:
-    size: int
-    per_language: int
+    size: Annotated[int, Range(300, 1_000_000)]
+    per_language: Count
     """Captions per language; languages with fewer repeat theirs."""
 
 
@@ -25,11 +45,11 @@ class VocabularySettings:
 class StageSettings:
     """Settings of all training stages."""
 
-    rate: float
+    rate: LearningRate
     """Learning rate."""
-    decay: float
+    decay: WeightDecay
     """Weight decay."""
-    average: float
+    average: Average
     """Decay of the moving average of the weights."""
 
 
@@ -37,48 +57,48 @@ class StageSettings:
 class TextSettings(StageSettings):
     """The text tower and its training."""
 
-    width: int
-    layers: int
-    heads: int
-    dim: int
-    max_tokens: int
-    dropout: float
-    token_dropout: float
+    width: Width
+    layers: Layers
+    heads: Layers
+    dim: Width
+    max_tokens: Annotated[int, Range(2, 65_536)]
+    dropout: PartialShare
+    token_dropout: PartialShare
     """Share of the tokens that are hidden at a step."""
-    captions: int
+    captions: Annotated[int, Range(2, 1000)]
     """Captions per photo at a step."""
-    english: float
+    english: Annotated[float, Range(0.001, 1000)]
     """How much more often English is drawn than any other language."""
-    temperature: float
-    with_photo: int
+    temperature: Temperature
+    with_photo: Annotated[int, Range(2, 10_000_000)]
     """Groups with a photo per step."""
-    text_only: int
+    text_only: CountOrNone
     """Groups of Multi30k without a photo per step."""
-    steps: int
+    steps: Count
 
 
 @dataclass(frozen=True)
 class ImageSettings:
     """The image tower."""
 
-    size: int
+    size: PixelSide
     """Height and width of photos in pixels."""
-    stem: int
+    stem: Width
     stages: Sequence[tuple[str, int, int, int]]
     """(kind, width, blocks, expansion) of each stage."""
-    head: int
+    head: Width
 
 
 @dataclass(frozen=True)
 class ViewSettings(StageSettings):
     """Settings of stages that train on views of photos."""
 
-    size: int
+    size: PixelSide
     """Height and width of views in pixels."""
-    batch: int
-    smallest: float
+    batch: Annotated[int, Range(2, 1_000_000)]
+    smallest: Annotated[float, Range(0.001, 1)]
     """Smallest share of a photo's area in a view."""
-    colour: float
+    colour: Share
     """Strength of the colour changes."""
 
 
@@ -86,10 +106,10 @@ class ViewSettings(StageSettings):
 class DistilSettings(ViewSettings):
     """Distillation of the teacher's features into the image tower."""
 
-    apart: float
+    apart: Share
     """Share of the steps, at the start, in which the tower's stages are trained separately."""
-    steps: int
-    mixed: float
+    steps: Count
+    mixed: Share
     """Share of the views that are blended with another (mixup)."""
 
 
@@ -97,12 +117,12 @@ class DistilSettings(ViewSettings):
 class AlignSettings(ViewSettings):
     """Alignment of the image tower with the captions."""
 
-    epochs: int
-    frozen_epochs: int
+    epochs: Count
+    frozen_epochs: CountOrNone
     """Epochs, at the start, in which only the projection is trained."""
-    faster: float
+    faster: Weight
     """Learning rate of the projection, relative to `rate`."""
-    matching: float
+    matching: Weight
     """Weight of the distillation loss."""
 
 
@@ -110,14 +130,14 @@ class AlignSettings(ViewSettings):
 class CaptionLossSettings:
     """The loss between photos and their captions."""
 
-    per_photo: int
+    per_photo: Layers
     """Captions per photo at a step."""
-    temperature: float
-    share: float
+    temperature: Temperature
+    share: Share
     """Share of the soft targets that goes to photos with similar captions."""
-    alike: float
+    alike: Temperature
     """Temperature of the similarity of captions."""
-    pull: float
+    pull: Weight
     """Weight of the distance to the mean caption."""
 
 
@@ -135,3 +155,18 @@ class MiniRecipe(Recipe):
     distil: DistilSettings
     align: AlignSettings
     captions: CaptionLossSettings
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.text.width % self.text.heads:
+            raise InputError(f"text.width ({self.text.width}) must be a multiple of text.heads ({self.text.heads}).")
+        for stage in self.image.stages:
+            if not _is_stage(stage):
+                raise InputError(f"image.stages has {stage!r}; a stage is [kind, width, blocks, expansion], as in mini.toml.")
+
+
+def _is_stage(stage: object) -> bool:
+    if not isinstance(stage, Sequence) or len(stage) != _STAGE_FIELDS or stage[0] not in STAGE_KINDS:
+        return False
+    limits = (Range(1, 65_536), Range(1, 1000), Range(1, 1000))
+    return all(isinstance(value, int) and limit.problem(value) is None for value, limit in zip(stage[1:], limits, strict=True))

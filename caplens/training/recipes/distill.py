@@ -25,6 +25,7 @@ from caplens.training.loop.towers import copy_small, open_towers, write_weights
 from caplens.training.recipes.pairs import Caption
 from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, TrainSettings, TuningRecipe
 from caplens.training.recipes.tuning import Job, Tuning
+from caplens.training.recipes.values import Count
 
 SOURCE = "source"
 """The field of a record that holds the English sentence."""
@@ -34,7 +35,7 @@ SAME = "same"
 
 @dataclass(frozen=True, kw_only=True)
 class DistillTrainSettings(TrainSettings):
-    pairs: int
+    pairs: Count
     """Sentence pairs per step."""
 
 

@@ -6,6 +6,7 @@ Each step has a batch of photos with captions and a batch of rated captions. The
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -19,31 +20,32 @@ from caplens.training.loop.losses import contrastive, distance, pearson
 from caplens.training.recipes.pairs import Photos, RatedCaptions
 from caplens.training.recipes.recipe import DataSettings, ScoreTrainSettings, TuningRecipe, ValidationSettings
 from caplens.training.recipes.tuning import Job, Tuning
+from caplens.training.recipes.values import Choice, Count, Weight
 
 CHOICES = ("both", "contrastive", "pearson")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MclipscoreTrainSettings(ScoreTrainSettings):
-    photos: int
+    photos: Count
     """Photos per step, with one caption each."""
-    rated: int
+    rated: Count
     """Rated captions per step."""
-    noise: float
+    noise: Weight
     """Noise on the input of the projections, relative to its norm."""
 
 
 @dataclass(frozen=True)
 class MclipscoreLosses:
-    choice: str
+    choice: Annotated[str, Choice(("both", "contrastive", "pearson"))]
     """both, contrastive or pearson."""
-    contrastive: float
+    contrastive: Weight
     """Weight of the contrastive loss."""
-    pearson: float
+    pearson: Weight
     """Weight of the Pearson loss."""
     ranks: bool
     """Whether ratings are replaced by their ranks."""
-    stay: float
+    stay: Weight
     """Weight of the distance of photos and captions from their vectors before tuning."""
 
 

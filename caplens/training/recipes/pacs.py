@@ -17,6 +17,7 @@ from caplens.training.loop.losses import positive_augmented
 from caplens.training.recipes.pairs import Caption, ImageIndex, Photos, RatedCaptions, content_hash
 from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, ScoreTrainSettings, TuningRecipe
 from caplens.training.recipes.tuning import Job, Tuning
+from caplens.training.recipes.values import Count, Weight
 
 MADE_IMAGE, MADE_CAPTION = "made_image", "made_caption"
 """Columns that `caplens augment` adds to a file of captions."""
@@ -24,15 +25,15 @@ MADE_IMAGE, MADE_CAPTION = "made_image", "made_caption"
 
 @dataclass(frozen=True, kw_only=True)
 class PacsTrainSettings(ScoreTrainSettings):
-    photos: int
+    photos: Count
     """Photos per step."""
 
 
 @dataclass(frozen=True)
 class PacsLosses:
-    made_images: float
+    made_images: Weight
     """Weight of generated images."""
-    made_texts: float
+    made_texts: Weight
     """Weight of generated captions."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -22,15 +23,16 @@ from caplens.training.loop.prefetch import Prefetcher
 from caplens.training.recipes.pairs import Caption, Photos, RatedCaptions, content_hash
 from caplens.training.recipes.recipe import DataSettings, ScoreTrainSettings, TuningRecipe, ValidationSettings
 from caplens.training.recipes.tuning import Job, Tuning
+from caplens.training.recipes.values import Cosine, Count, CountOrNone, Layers, Range, Weight
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrmcsTrainSettings(ScoreTrainSettings):
-    photos: int
+    photos: Count
     """Photos per step, with one caption each."""
-    sentences: int
+    sentences: CountOrNone
     """Captions without photos per step, where these are given."""
-    forms: int
+    forms: Layers
     """Perturbed forms per caption."""
 
 
@@ -38,18 +40,18 @@ class PrmcsTrainSettings(ScoreTrainSettings):
 class PrmcsLosses:
     """Weights of the losses, and two thresholds (`margin`, `gap`)."""
 
-    contrastive: float
-    near: float
+    contrastive: Weight
+    near: Weight
     """Pulls captions to their photos."""
-    from_image: float
+    from_image: Weight
     """Pushes perturbed captions away from photos, down to a cosine of `margin`."""
-    from_text: float
+    from_text: Weight
     """Pushes perturbed captions away from their originals, down to a cosine of `margin`."""
-    margin: float
-    below: float
+    margin: Cosine
+    below: Weight
     """Ranks perturbed captions below their originals, by a difference of `gap` in cosine."""
-    gap: float
-    stay: float
+    gap: Cosine
+    stay: Weight
     """Keeps captions near their vectors before tuning."""
 
 
@@ -57,16 +59,16 @@ class PrmcsLosses:
 class PerturbationShares:
     """How often each perturbation is drawn, relative to the others."""
 
-    repetition: float
-    removal: float
-    masking: float
-    jumble: float
-    substitution: float
+    repetition: Weight
+    removal: Weight
+    masking: Weight
+    jumble: Weight
+    substitution: Weight
 
 
 @dataclass(frozen=True)
 class PrmcsDataSettings(DataSettings):
-    workers: int
+    workers: Annotated[int, Range(0, 1024)]
     """Worker processes that perturb captions ahead of the training step."""
 
 

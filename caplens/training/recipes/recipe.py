@@ -5,12 +5,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
+from caplens.data.files import Source
 from caplens.errors import InputError
+from caplens.training.recipes.values import (
+    Average,
+    Choice,
+    Count,
+    CountOrNone,
+    LearningRate,
+    PartialShare,
+    Share,
+    TemperatureOrNone,
+    WeightDecay,
+    check_values,
+)
 
 R = TypeVar("R", bound="Recipe")
 RawSection = Mapping[str, Any]
+_MOST_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -21,6 +35,10 @@ class Recipe:
     package: ClassVar[str] = "caplens.training.recipes"
     """The package that holds the TOML file."""
 
+    def __post_init__(self) -> None:
+        for section in fields(self):
+            check_values(getattr(self, section.name), section.name)
+
     def to_dict(self) -> dict[str, Any]:
         """Section -> key -> value."""
         return asdict(self)
@@ -30,18 +48,18 @@ class Recipe:
 class TrainSettings:
     """The section `train` of all recipes that tune a model."""
 
-    parts: str
+    parts: Annotated[str, Choice(("all", "text", "projections", "lora"))]
     """What is trained: all, text, projections or lora."""
-    steps: int
-    rate: float
+    steps: Count
+    rate: LearningRate
     """Learning rate."""
-    decay: float
+    decay: WeightDecay
     """Weight decay."""
-    warmup: float
+    warmup: Share
     """Share of the steps with a rising learning rate."""
-    average: float
+    average: Average
     """Decay of the moving average of the weights."""
-    at_once: int
+    at_once: CountOrNone
     """Captions or photos that are encoded together, to save memory; 0: all."""
 
 
@@ -49,25 +67,25 @@ class TrainSettings:
 class ScoreTrainSettings(TrainSettings):
     """The section `train` of recipes that compare captions with photos."""
 
-    temperature: float
+    temperature: TemperatureOrNone
     """Temperature of the contrastive loss; 0: the model's own."""
     prompt: str
     """Text before each caption."""
-    keep: float
+    keep: Share
     """Share of the old weights in the final ones."""
 
 
 @dataclass(frozen=True)
 class ValidationSettings:
-    every: int
+    every: Count
     """Steps between two measurements."""
-    patience: int
+    patience: CountOrNone
     """Steps without a better value before training stops; 0: never."""
 
 
 @dataclass(frozen=True)
 class HeldOutSettings(ValidationSettings):
-    share: float
+    share: PartialShare
     """Share of the data that is held out for validation."""
 
 
@@ -107,12 +125,9 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
     """
     shipped = tomllib.loads(_shipped_text(kind, kind.name))
     try:
-        if path is not None:
-            text = path.read_text(encoding="utf-8")
-        else:
-            text = _shipped_text(kind, f"{kind.name}_small" if small else kind.name)
+        text = _shipped_text(kind, f"{kind.name}_small" if small else kind.name) if path is None else _text_of(path)
         sections: dict[str, dict[str, Any]] = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
     _check_sections(sections, shipped, path, f"{kind.name}.toml")
     for change in changes:
@@ -120,6 +135,11 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
         sections[section][key] = value
     hints = get_type_hints(kind)
     return kind(**{field.name: hints[field.name](**sections[field.name]) for field in fields(kind)})
+
+
+def _text_of(path: Path) -> str:
+    with Source(path) as source:
+        return source.text()
 
 
 def _shipped_text(kind: type[Recipe], name: str) -> str:
@@ -144,14 +164,18 @@ def _parse_change(change: str, shipped: dict[str, RawSection]) -> tuple[str, str
     if not equals or key not in shipped.get(section, {}):
         first = next(iter(shipped))
         example = f"{first}.{next(iter(shipped[first]))}"
-        raise InputError(f"{change!r}: write SECTION.KEY=VALUE with a key of the recipe, such as {example}=….")
+        raise InputError(f"{_short(change)}: write SECTION.KEY=VALUE with a key of the recipe, such as {example}=….")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        raise InputError(f"{change!r}: {text!r} is not a TOML value.") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{_short(change)}: this is not a TOML value.") from None
     if _value_type(value) != _value_type(shipped[section][key]):
-        raise InputError(f"{change!r}: a value like {shipped[section][key]!r} is expected.")
+        raise InputError(f"{_short(change)}: a value like {shipped[section][key]!r} is expected.")
     return section, key, value
+
+
+def _short(change: str) -> str:
+    return repr(change if len(change) <= _MOST_SHOWN else change[:_MOST_SHOWN] + "…")
 
 
 def _value_types(sections: Mapping[str, Any]) -> dict[str, type]:
