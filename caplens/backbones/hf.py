@@ -12,6 +12,7 @@ from caplens.backbones.base import Tokens
 from caplens.backbones.hub import HF, find_model, fingerprint, model_files, read_json
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
+from caplens.backbones.pretrained import library, open_pretrained
 from caplens.backbones.torch_backbone import LoadedModel, TorchBackbone
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.errors import InputError, option, reason
@@ -84,8 +85,8 @@ class HuggingFace(TorchBackbone):
                 f" {option('trust_remote_code', 'True')} runs it."
             )
         try:
-            return transformers.AutoConfig.from_pretrained(
-                self.folder, trust_remote_code=self.options.trust_remote_code, local_files_only=True
+            return open_pretrained(
+                transformers.AutoConfig, self.folder, trust_remote_code=self.options.trust_remote_code, local_files_only=True
             )
         except Exception as error:
             # Each configuration class validates itself and raises errors of its own types.
@@ -176,21 +177,16 @@ def pooled(features: Any) -> Any:
     return getattr(features, "pooler_output", features)
 
 
-def library(model: str, extra: str = "hf") -> Any:
-    """The transformers package, silenced: caplens reports errors and progress itself."""
-    # An incompatible torchvision breaks this module only, and transformers imports it lazily.
-    require("transformers.modeling_utils", f"The model {model}", extra)
-    transformers = require("transformers", f"The model {model}", extra)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    return transformers
-
-
 def _load_network(transformers: Any, folder: Path, config: Any, options: LoadOptions) -> Any:
     """The network with its weights. Missing weights are an error: transformers would fill them with random numbers."""
     try:
-        network, report = transformers.AutoModel.from_pretrained(
-            folder, config=config, output_loading_info=True, local_files_only=True, trust_remote_code=options.trust_remote_code
+        network, report = open_pretrained(
+            transformers.AutoModel,
+            folder,
+            trust_remote_code=options.trust_remote_code,
+            config=config,
+            output_loading_info=True,
+            local_files_only=True,
         )
     except Exception as error:
         # Damaged files, wrong shapes and unsafe pickles all raise different errors.
@@ -207,8 +203,8 @@ def _load_network(transformers: Any, folder: Path, config: Any, options: LoadOpt
 def load_tokenizer(folder: Path, options: LoadOptions) -> Any:
     transformers = require("transformers", "Its tokenizer", "hf")
     try:
-        return transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=options.trust_remote_code
+        return open_pretrained(
+            transformers.AutoTokenizer, folder, trust_remote_code=options.trust_remote_code, local_files_only=True
         )
     except Exception as error:
         # The tokenizer may come from one of many libraries, each with its own errors.

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
 from caplens.data.cache import cache_folder
-from caplens.data.files import Source
+from caplens.data.files import Source, expanded
 from caplens.data.formats.json_document import read_document
 from caplens.data.replacing import replacing
 from caplens.errors import CaplensError, InputError, reason
@@ -29,6 +29,8 @@ _SETTINGS_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 _CODE_FILES = ("*.py",)
 _IGNORED_FOLDERS = {"onnx", "openvino", "runs", "checkpoints"}
 """Folders of other formats, and of training runs."""
+MANIFEST = "caplens-manifest.json"
+"""The hashes of a model's files; it is not itself a part of the model."""
 _VOCABULARY = ("tokenizer.json", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
@@ -46,7 +48,7 @@ class Layout(NamedTuple):
     def choose(self, paths: Iterable[AnyPath]) -> list[AnyPath]:
         """The paths that belong to the model."""
         patterns = _SETTINGS_FILES + _CODE_FILES if self.code else _SETTINGS_FILES
-        candidates = [path for path in paths if not _IGNORED_FOLDERS & set(path.parts[:-1])]
+        candidates = [path for path in paths if not _IGNORED_FOLDERS & set(path.parts[:-1]) and path.name != MANIFEST]
         model_paths = [path for path in candidates if _matches(path, patterns)]
         for folder in {path.parent for path in candidates}:
             model_paths += self._preferred_weights([path for path in candidates if path.parent == folder])
@@ -128,9 +130,9 @@ def _find_on_hub(name: str, layout: Layout, revision: str | None, *, offline: bo
 def folder_of(name: str) -> Path | None:
     """The folder that a name refers to, if there is one."""
     try:
-        folder = Path(name).expanduser()
+        folder = expanded(name)
         return folder if folder.is_dir() else None
-    except (OSError, RuntimeError, ValueError):
+    except (OSError, InputError, ValueError):
         return None
 
 

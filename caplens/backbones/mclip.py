@@ -10,10 +10,11 @@ from typing import Any
 from caplens.arrays import Vectors
 from caplens.backbones import hub
 from caplens.backbones.base import Backbone, Tokens
-from caplens.backbones.hf import library, load_tokenizer, read_texts
+from caplens.backbones.hf import load_tokenizer, read_texts
 from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
+from caplens.backbones.pretrained import from_configuration, library, open_pretrained
 from caplens.backbones.torch_backbone import LoadedModel, PairedTextBackbone, read_weights
 from caplens.errors import InputError, reason
 
@@ -104,10 +105,10 @@ def _select_prefix(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _network_of(transformers: Any, folder: Path) -> Any:
-    """A model of the folder's configuration, without weights. Code that comes with it is refused: transformers would ask."""
+    """A model of the folder's configuration, without weights."""
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        return transformers.AutoModel.from_config(config, trust_remote_code=False)
+        config = open_pretrained(transformers.AutoConfig, folder, local_files_only=True)
+        return from_configuration(transformers.AutoModel, config)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: transformers cannot make this model ({reason(error)}).") from None
 

@@ -9,11 +9,12 @@ from typing import Any
 from caplens.arrays import Vectors
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens
-from caplens.backbones.hf import library, read_texts
+from caplens.backbones.hf import read_texts
 from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_model, fingerprint, model_files, read_json
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.nllb import nllb_code
+from caplens.backbones.pretrained import library
 from caplens.backbones.torch_backbone import LoadedModel, TorchBackbone
 from caplens.backbones.transform import ImageTransform
 from caplens.errors import CaplensError, InputError, reason

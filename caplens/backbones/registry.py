@@ -9,7 +9,8 @@ from typing import TypedDict, Unpack
 from caplens.backbones.base import Backbone
 from caplens.backbones.hub import folder_of, read_json, recipe_of
 from caplens.backbones.load_options import BackboneSpec, LoadOptions
-from caplens.backbones.mini import DEFAULT
+from caplens.backbones.manifest import check_manifest
+from caplens.backbones.mini import DEFAULT, mini_folder
 from caplens.backbones.names import ModelName
 from caplens.backbones.presets import preset_of
 from caplens.errors import InputError
@@ -95,6 +96,9 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
     """
     options = replace(options or LoadOptions(), **keywords)
     parsed, tuned = _parse_name(name)
+    folder = mini_folder(name) if name == DEFAULT else folder_of(parsed.model)
+    if folder is not None:
+        check_manifest(folder)
     load = family_loader(parsed.family)
     backbone: Backbone
     if parsed.family in _PAIRED_FAMILIES:

@@ -1,19 +1,20 @@
 """`st:` models of sentence-transformers: a text model whose images another model encodes, or a CLIP for both."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from caplens.arrays import Vectors
 from caplens.backbones.base import Backbone, Tokens
-from caplens.backbones.hf import HuggingFace, library, read_texts
-from caplens.backbones.hub import ST, Layout, find_model, fingerprint, model_files
+from caplens.backbones.hf import HuggingFace, read_texts
+from caplens.backbones.hub import ST, Layout, find_model, fingerprint, model_files, read_json
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
+from caplens.backbones.pretrained import library, open_sentence_transformer
 from caplens.backbones.torch_backbone import LoadedModel, PairedTextBackbone
-from caplens.errors import InputError, reason
-from caplens.libraries import require
+from caplens.data.files import Source
+from caplens.data.formats.json_document import read_document
+from caplens.errors import CaplensError, InputError, option, reason
 
 _IMAGE_MODELS = {"clip-vit-b-32-multilingual-v1": "st:sentence-transformers/clip-ViT-B-32"}
 """The end of the text model's name -> the image model."""
@@ -27,11 +28,12 @@ class SentenceTransformer(PairedTextBackbone):
 
     def load(self) -> LoadedModel:
         library(self.name, "st")
-        sentence_transformers = require("sentence_transformers", f"The model {self.name}", "st")
+        if not self.options.trust_remote_code:
+            _refuse_code(self.folder)
         try:
-            network = sentence_transformers.SentenceTransformer(
-                str(self.folder), device="cpu", local_files_only=True, trust_remote_code=self.options.trust_remote_code
-            )
+            network = open_sentence_transformer(self.folder, trust_remote_code=self.options.trust_remote_code)
+        except CaplensError:
+            raise
         except Exception as error:
             # Each module type has its own loader and errors.
             raise InputError(f"{self.name}: sentence-transformers cannot load it ({reason(error)}).") from None
@@ -78,11 +80,27 @@ def _layout(options: LoadOptions) -> Layout:
     return ST._replace(code=options.trust_remote_code)
 
 
+def _refuse_code(folder: Path) -> None:
+    """Raise an error if the model names classes outside its library: versions before 6 run those of a local folder unasked."""
+    classes = {str(module.get("type", "")): "sentence_transformers." for module in _read_modules(folder)}
+    for path in folder.glob("*/config.json"):
+        function = read_json(path).get("activation_function")
+        if function is not None:
+            classes[str(function)] = "torch.nn."
+    foreign = next((name for name, package in classes.items() if not name.startswith(package)), None)
+    if foreign is not None:
+        raise InputError(
+            f"{folder}: the model uses {foreign!r}, which is code of another package or of its own."
+            f" {option('trust_remote_code', 'True')} runs it."
+        )
+
+
 def _read_modules(folder: Path) -> list[dict[str, Any]]:
     path = folder / "modules.json"
     try:
-        modules = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        with Source(path) as source:
+            modules = read_document(source)
+    except InputError:
         raise InputError(f"{path}: the file is missing or not JSON, so this is not a sentence-transformers model.") from None
     if not isinstance(modules, list) or not modules or not isinstance(modules[0], dict):
         raise InputError(f"{path}: a list of modules is expected. Get the model again.")

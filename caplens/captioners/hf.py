@@ -5,6 +5,7 @@ from typing import Any
 
 from PIL.Image import Image
 
+from caplens.backbones.pretrained import open_pretrained
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners.registry import Captioner
 from caplens.errors import InputError, reason
@@ -19,9 +20,8 @@ def load(name: str, *, device: str = "auto") -> Captioner:
     transformers = require("transformers", "Describing images", "augment")
     where = choose_device(device, torch)
     try:
-        # Code that comes with a model is refused: where nothing is said, transformers asks on standard input.
-        processor = transformers.AutoProcessor.from_pretrained(name, trust_remote_code=False)
-        model = transformers.AutoModelForImageTextToText.from_pretrained(name, use_safetensors=True, trust_remote_code=False)
+        processor = open_pretrained(transformers.AutoProcessor, name)
+        model = open_pretrained(transformers.AutoModelForImageTextToText, name, use_safetensors=True)
         model = model.to(where).eval()
     except Exception as error:
         # A missing network, damaged files and unsafe pickles all raise something else.

@@ -18,7 +18,7 @@ from caplens.results.table import Cell, Table
 _DAY = 86_400
 _GB = 1e9
 _SHORT = 8
-_DAMAGED = "(damaged)"
+_DAMAGED, _UNOPENED = "(damaged)", "(not opened)"
 
 Folder = Annotated[Path | None, typer.Option("--store", help="The store. \\[default: the one in the user's cache]")]
 
@@ -36,7 +36,7 @@ def show(output: OutputOptions, store: Folder = None) -> None:
     models = kept.models()
     rows: list[list[Cell]] = [
         [
-            about.model or _DAMAGED,
+            about.model or (_UNOPENED if about.unopened else _DAMAGED),
             about.fingerprint[:_SHORT],
             about.vectors,
             about.bytes / 1e6,
@@ -113,21 +113,29 @@ def verify(shown: FormatOptions, store: Folder = None) -> None:
     kept = _store(store)
     checked = list(kept.verify())
     rows: list[list[Cell]] = [
-        [_name(about), count, "the whole file" if broken < 0 else broken] for about, count, broken in checked
+        [_name(about), count, about.unopened or ("the whole file" if broken < 0 else broken)] for about, count, broken in checked
     ]
     damaged = any(broken for *_, broken in checked)
+    unopened = [about for about, *_ in checked if about.unopened]
     notes = [
         f"nothing is kept in {kept.folder}" if not checked else "what was damaged was removed" if damaged else "no damage found"
     ]
-    done = {"checked": [{"model": about.model, "vectors": count, "damaged": broken} for about, count, broken in checked]}
+    done = {
+        "checked": [
+            {"model": about.model, "vectors": count, "damaged": broken} | ({"unopened": about.unopened} if about.unopened else {})
+            for about, count, broken in checked
+        ]
+    }
+    if unopened:
+        notes.append(f"{len(unopened)} could not be opened, and stay as they are")
     table = Table(["model", "vectors", "damaged"], rows, notes=notes)
     write_tables([table], None, shown.checked(), lambda: done)
-    if damaged:
+    if damaged or unopened:
         raise typer.Exit(3)
 
 
 def _name(about: ModelVectorsInfo) -> str:
-    return f"{about.model or _DAMAGED} ({about.fingerprint[:_SHORT]})"
+    return f"{about.model or (_UNOPENED if about.unopened else _DAMAGED)} ({about.fingerprint[:_SHORT]})"
 
 
 def register(app: typer.Typer) -> None:

@@ -206,7 +206,9 @@ def _checksum(key: bytes, data: bytes, number: int) -> int:
 
 
 def _is_damage(error: Exception) -> bool:
-    """A damaged file may lack a table or hold bytes that are not text; only errors of the environment are not damage."""
+    """A damaged file may lack a table or hold bytes that are not text; errors of the environment and of use are not damage."""
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return False
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _ENVIRONMENT_ERRORS
 
 
@@ -218,13 +220,15 @@ def remove(path: Path) -> None:
 
 class ModelVectorsInfo(NamedTuple):
     model: str | None
-    """None where the file is damaged."""
+    """None where the file is damaged, or cannot be opened."""
     fingerprint: str
     vectors: int
     bytes: int
     used: float
     """When it was last opened, in seconds since 1970."""
     path: Path
+    unopened: str | None = None
+    """Why the file could not be opened, if that is a matter of rights or of the system, and not of its content."""
 
 
 class Store:
@@ -264,9 +268,13 @@ class Store:
     def verify(self) -> Iterator[tuple[ModelVectorsInfo, int, int]]:
         """For each model: how many vectors were there, and how many of them were damaged and have been removed.
 
-        A file that cannot be read is removed and reported as (0, -1), since its number of entries is unknown.
+        A damaged file is removed and reported as (0, -1), since its number of entries is unknown. One that could not be opened,
+        for want of rights say, is reported as (0, 0) and stays: it may be in order.
         """
         for about in self.models():
+            if about.unopened is not None:
+                yield about, 0, 0
+                continue
             if about.model is None:
                 self.remove(about)
                 yield about, 0, -1
@@ -277,6 +285,11 @@ class Store:
 
     def _about(self, path: Path) -> ModelVectorsInfo:
         size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path, error.strerror)
+        unopened: str | None = None
         # In a read-only folder SQLite opens a file with a write-ahead log only with immutable=1.
         for mode in ("mode=ro", "immutable=1"):
             try:
@@ -284,9 +297,9 @@ class Store:
                     model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
                     (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
                     return ModelVectorsInfo(str(model), str(fingerprint), count, size, float(used), path)
-            except (sqlite3.Error, TypeError, ValueError):
-                continue
-        return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path)
+            except (sqlite3.Error, TypeError, ValueError) as error:
+                unopened = None if _is_damage(error) else str(error)
+        return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path, unopened)
 
 
 def default_store() -> Store:

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 
+from caplens.backbones.pretrained import open_pretrained
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners import Captioner
 from caplens.data import Sample, with_images, write_samples
@@ -184,7 +185,7 @@ def load_painter(name: str, *, steps: int, size: int, device: str = "auto") -> P
     device = choose_device(device, torch)
     dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:
-        pipe = diffusers.AutoPipelineForText2Image.from_pretrained(name, use_safetensors=True).to(device, dtype)
+        pipe = open_pretrained(diffusers.AutoPipelineForText2Image, name, use_safetensors=True).to(device, dtype)
     except Exception as error:
         # A missing network, damaged files and unsafe pickles raise errors of many types.
         raise InputError(f"{name}: diffusers cannot load this model ({reason(error)}).") from None

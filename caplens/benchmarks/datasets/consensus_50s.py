@@ -7,13 +7,14 @@ but this reproduces their values for length, and counting it as wrong does not. 
 read too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from caplens.benchmarks.base import count_warning
+from caplens.benchmarks.matlab import read_matlab
 from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, Trial, prefer
 from caplens.data.records import find_file, read_json, text, texts
 from caplens.data.sample import Sample
@@ -70,18 +71,17 @@ class Consensus50S(PreferenceBenchmark):
 
     def _read_votes(self, data: Path) -> Iterator[Pair]:
         """Read the pairs and the votes from the original MATLAB files."""
-        from scipy.io import loadmat
-        from scipy.io.matlab import MatReadError
-
         paths = [find_file(data, [name], f"the file {name}", _WHERE) for name in (self.pairs_file, self.votes_file)]
+        all_inputs, all_categories = read_matlab(paths[0], ["new_input", "category"])
+        (all_triplets,) = read_matlab(paths[1], ["triplets"])
         try:
-            pairs_content, votes_content = (loadmat(path) for path in paths)
-            inputs, categories = pairs_content["new_input"][0], pairs_content["category"][0]
-            triplets = votes_content["triplets"][0]
-        except (KeyError, IndexError, ValueError, TypeError, NotImplementedError, MatReadError) as error:
+            yield from self._pairs(paths, all_inputs[0], all_categories[0], all_triplets[0])
+        except (KeyError, IndexError, ValueError, TypeError) as error:
             raise InputError(
-                f"{data}: {paths[0].name} and {paths[1].name} are not the expected MATLAB files ({error})."
+                f"{data}: {paths[0].name} and {paths[1].name} are not the expected MATLAB files ({error!r})."
             ) from None
+
+    def _pairs(self, paths: Sequence[Path], inputs: list[Any], categories: list[Any], triplets: list[Any]) -> Iterator[Pair]:
         if len(triplets) != _VOTES * len(inputs):
             raise InputError(f"{paths[1]}: {len(triplets)} votes where {_VOTES} for each of {len(inputs)} pairs are expected.")
         rng = np.random.default_rng(0)

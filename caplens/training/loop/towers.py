@@ -19,8 +19,10 @@ from torch.nn import functional as F
 
 from caplens.backbones.base import Backbone
 from caplens.backbones.hf import HuggingFace
+from caplens.backbones.hub import MANIFEST
+from caplens.backbones.manifest import writing_model
 from caplens.backbones.mclip import MCLIP
-from caplens.backbones.mini import SETTINGS, MiniBackbone, mini_folder
+from caplens.backbones.mini import FILES, SETTINGS, MiniBackbone, mini_folder
 from caplens.backbones.openclip import OpenCLIP
 from caplens.backbones.registry import TRAINED, is_mini, load_backbone
 from caplens.backbones.torch_backbone import TorchBackbone, choose_device
@@ -38,6 +40,9 @@ PARTS = {
     "projections": "the last projection of each tower, or its attention pooling",
     "lora": "low-rank adapters on all layers of both towers",
 }
+_SMALL = (".json", ".txt", ".model", ".jinja")
+_NOT_COPIED = (".index.json", MANIFEST)
+"""What describes weights, which are written anew."""
 _RANK = 4
 """Rank of the adapters, as in PAC-S++ (Sarto et al. 2025)."""
 _DEFAULT_TEMPERATURE = 0.07
@@ -190,13 +195,15 @@ class MiniTowers(Towers):
         return self.text.states(padded_ids), padded_ids
 
     def save(self, folder: Path, about: Mapping[str, Any]) -> None:
-        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-        if self.changes_images:
-            save_image(folder, self.image)
-        if self.changes_texts:
-            save_text(folder, self.text)
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        _write_json(folder / SETTINGS, {**settings, "tuned": dict(about)})
+        with writing_model(folder) as target:
+            for name in FILES:
+                shutil.copyfile(self.folder / name, target / name)
+            if self.changes_images:
+                save_image(target, self.image)
+            if self.changes_texts:
+                save_text(target, self.text)
+            settings = json.loads((target / SETTINGS).read_text(encoding="utf-8"))
+            _write_json(target / SETTINGS, {**settings, "tuned": dict(about)})
 
 
 class TorchTowers(Towers):
@@ -220,9 +227,9 @@ class TorchTowers(Towers):
         return vectors
 
     def save(self, folder: Path, about: Mapping[str, Any]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.write(folder)
-        _write_json(folder / TRAINED, {"family": self.family, **self.more(folder, about), "tuned": dict(about)})
+        with writing_model(folder) as target:
+            self.write(target)
+            _write_json(target / TRAINED, {"family": self.family, **self.more(target, about), "tuned": dict(about)})
 
     @abstractmethod
     def write(self, folder: Path) -> None:
@@ -318,7 +325,7 @@ def _torch_towers(backbone: Backbone) -> TorchTowers:
 def copy_small(source: Path, folder: Path) -> None:
     """Copy the files of a model's folder other than its weights: settings, vocabulary and tokenizer."""
     for path in source.rglob("*"):
-        if path.is_file() and path.suffix in (".json", ".txt", ".model", ".jinja") and not path.name.endswith(".index.json"):
+        if path.suffix in _SMALL and path.is_file() and not path.name.endswith(_NOT_COPIED):
             target = folder / path.relative_to(source)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from caplens.backbones.manifest import writing_model
 from caplens.backbones.mini import IMAGE, SETTINGS, TEXT, VOCABULARY
 from caplens.data.replacing import replacing
 from caplens.errors import InputError
@@ -57,17 +58,16 @@ class _TextGraph(nn.Module):
 
 def save_model(folder: Path, image: ImageTower, text: TextTower, subwords: Subwords, about: Mapping[str, Any]) -> None:
     """Write a model to a folder that `load_backbone` loads. `about` is added to its settings, beside the towers' shapes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    save_image(folder, image)
-    save_text(folder, text)
-    subwords.save(folder / VOCABULARY)
     settings = {
         **about,
         "image": {**vars(image.shape), "stages": [list(stage) for stage in image.shape.stages]},
         "text": vars(text.shape),
     }
-    with replacing(folder / SETTINGS) as temporary:
-        temporary.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    with writing_model(folder) as target:
+        save_image(target, image)
+        save_text(target, text)
+        subwords.save(target / VOCABULARY)
+        (target / SETTINGS).write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def save_image(folder: Path, image: ImageTower) -> None:

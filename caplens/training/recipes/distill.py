@@ -15,8 +15,9 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from caplens.backbones.hf import library
 from caplens.backbones.hub import MCLIP, find_model
+from caplens.backbones.manifest import writing_model
+from caplens.backbones.pretrained import library, open_pretrained
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError, reason
@@ -129,7 +130,7 @@ def _create_student(name: str, dim: int, job: Job) -> Path:
     transformers = library(name)
     source = find_model(name, MCLIP)
     try:
-        encoder = transformers.AutoModel.from_pretrained(source, local_files_only=True, trust_remote_code=False)
+        encoder = open_pretrained(transformers.AutoModel, source, local_files_only=True)
     except Exception as error:
         # Damaged files, wrong shapes and unsafe pickles raise errors of many types.
         raise InputError(f"{source}: this encoder cannot be loaded ({reason(error)}).") from None
@@ -137,7 +138,7 @@ def _create_student(name: str, dim: int, job: Job) -> Path:
     linear = torch.nn.Linear(encoder.config.hidden_size, dim)
     weights = {f"transformer.{key}": value for key, value in encoder.state_dict().items() if "pooler" not in key}
     weights |= {f"LinearTransformation.{key}": value for key, value in linear.state_dict().items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    copy_small(source, folder)
-    write_weights(folder / "model.safetensors", weights)
+    with writing_model(folder) as target:
+        copy_small(source, target)
+        write_weights(target / "model.safetensors", weights)
     return folder
