@@ -89,7 +89,7 @@ class DocumentFrequency:
         documents = 0
         for texts in references:
             documents += 1
-            counts.update({gram for text in texts for gram in _grams(tokenizer(text))})
+            counts.update(list(dict.fromkeys(gram for text in texts for gram in _grams(tokenizer(text)))))
         return cls(documents, dict(counts), tokenizer.name, tokenizer.lang)
 
     @classmethod

@@ -33,7 +33,7 @@ class Substitution(Perturbation):
 def _swap_objects(caption: str, objects: Sequence[str], rng: np.random.Generator) -> list[Word] | None:
     """The caption with its objects swapped. The last occurrence of each object is used, as in the code of the paper."""
     spans: list[tuple[int, int]] = []
-    for text in sorted(set(objects), key=len, reverse=True):
+    for text in sorted(dict.fromkeys(objects), key=len, reverse=True):
         start = caption.rfind(text)
         if text and start >= 0 and all(start >= end or start + len(text) <= begin for begin, end in spans):
             spans.append((start, start + len(text)))

@@ -1,5 +1,6 @@
 """The model inside the package, on the photos inside the package."""
 
+import json
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -10,6 +11,7 @@ from PIL import Image, ImageDraw
 
 import caplens as package
 from caplens.backbones import load_backbone
+from caplens.backbones.hub import MANIFEST, file_hash
 from caplens.backbones.mini import DEFAULT, flatness
 from caplens.data import SampleFile
 from caplens.embed import Engine, Text
@@ -125,7 +127,7 @@ def test_a_copy_of_its_folder_is_the_same_model(mini, tmp_path):
     ("file", "content", "sentence"),
     [
         ("model.json", b"{}", "does not describe a model of caplens"),
-        ("model.json", b"{", "not readable JSON"),
+        ("model.json", b"{", "broken JSON"),
         ("text.onnx", b"no graph", "onnxruntime cannot load this file"),
         ("vocabulary.tsv", None, "vocabulary.tsv is missing"),
     ],
@@ -136,5 +138,16 @@ def test_a_damaged_folder_is_told(tmp_path, file, content, sentence):
         (folder / file).unlink()
     else:
         (folder / file).write_bytes(content)
+    with pytest.raises(InputError, match=f"{file}: this file is missing, or is not the one that the model was saved with"):
+        load_backbone(str(folder))
+    (folder / MANIFEST).unlink()
     with pytest.raises(InputError, match=sentence):
         Engine(load_backbone(str(folder))).texts([Text("a dog")])
+
+
+def test_a_manifest_names_no_file_outside_its_folder(tmp_path):
+    folder = shutil.copytree(FOLDER, tmp_path / "copy")
+    (tmp_path / "other").write_bytes(b"")
+    (folder / MANIFEST).write_text(json.dumps({"files": {"../other": file_hash(tmp_path / "other")}}), encoding="utf-8")
+    with pytest.raises(InputError, match="is not the one that the model was saved with"):
+        load_backbone(str(folder))

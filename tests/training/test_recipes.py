@@ -207,8 +207,8 @@ def test_bad_input_is_told_and_nothing_is_written(samples, rated, tuples, transl
     fails("both an image and 'ratings'", MclipscoreRecipe, lambda one: train_mclipscore(samples, samples, one))
     fails("a batch of one photo", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), "train.photos=1")
     fails("a batch of one rating", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), "train.rated=1")
-    fails("losses.choice is 'all'", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), 'losses.choice="all"')
-    fails("is not a part of a model", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), 'train.parts="head"')
+    fails("choice must be one of", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), 'losses.choice="all"')
+    fails("train.parts must be one of", MclipscoreRecipe, lambda one: train_mclipscore(samples, rated, one), 'train.parts="head"')
     fails("no caption has an image", PrmcsRecipe, lambda one: train_prmcs([Sample("1", "a dog")], one))
     fails("trains the text tower only", PrmcsRecipe, lambda one: train_prmcs(samples, one), 'train.parts="all"')
     fails(

@@ -92,6 +92,7 @@ def train_mclipscore(samples: Iterable[Sample], rated: Iterable[Sample], job: Jo
         raise InputError(f"losses.choice is {choice!r}; choose from: {', '.join(CHOICES)}.")
     if settings.rated < 2:
         raise InputError("a batch of one rating has no correlation; raise train.rated.")
+    tuning.know([*photos.all_captions, *ratings.captions])
     values = rankdata(ratings.values) if weights.ranks else ratings.values
     images = [*photos.images, *ratings.images]
     image_vectors, first_rated = tuning.see(images), len(photos)

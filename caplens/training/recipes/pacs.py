@@ -81,6 +81,12 @@ class Tuples:
         generated = [[(Path(image).name, text) for _, image, text in captions] for captions in self.captions]
         return content_hash([self.photos.fingerprint, generated])
 
+    @property
+    def all_captions(self) -> list[Caption]:
+        """The captions of photos, and the generated ones."""
+        drawn = [entry for captions in self.captions for entry in captions]
+        return [*(caption for caption, _, _ in drawn), *(caption._replace(text=text) for caption, _, text in drawn)]
+
     def draw(self, rows: Sequence[int], rng: np.random.Generator) -> tuple[list[Caption], list[int], list[Caption]]:
         """For each photo a caption, the row of its image in `made`, and a generated caption."""
         drawn = [self.captions[row][rng.integers(len(self.captions[row]))] for row in rows]
@@ -118,6 +124,7 @@ def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iter
     assert isinstance(recipe, PacsRecipe)
     photos, settings, weights = tuples.photos, recipe.train, recipe.losses
     tuning = Tuning(job, {"tuples": tuples.fingerprint})
+    tuning.know(tuples.all_captions)
     order = np.random.default_rng(job.seed).permutation(len(photos))
     held_out_count = 0 if ratings else max(2, round(recipe.validation.share * len(photos)))
     trained = order[held_out_count:]

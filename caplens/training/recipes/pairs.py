@@ -61,6 +61,16 @@ class Photos:
     def __len__(self) -> int:
         return len(self.images)
 
+    @property
+    def all_captions(self) -> list[Caption]:
+        """Every caption of every photo."""
+        return [
+            Caption(row, text, lang)
+            for row, by_language in enumerate(self.captions)
+            for lang, texts in by_language.items()
+            for text in texts
+        ]
+
     def draw(self, count: int, rng: np.random.Generator) -> list[Caption]:
         """Draw `count` photos with one caption each. The language is drawn first: all languages of a photo are equally likely."""
         if count < 2:

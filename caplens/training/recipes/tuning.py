@@ -1,6 +1,6 @@
 """What all recipes that tune a model share: loading it, choosing what is trained, running the loop, and writing the new model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,11 +54,16 @@ class Tuning:
         torch.manual_seed(job.seed)
         self.towers.learn(self.settings.parts)
         self._at_once = self.settings.at_once
+        self._known: dict[Caption, None] = {}
         self._noise = noise
         if noise and not self.towers.heads_only:
             logger.info(
                 "train.noise is ignored: it applies only where just the projections of a model like caplens-mini are trained."
             )
+
+    def know(self, captions: Iterable[Caption]) -> None:
+        """Name captions whose vectors will be asked for; all are named before the first is."""
+        self._known |= dict.fromkeys(caption._replace(row=0) for caption in captions)
 
     @property
     def temperature(self) -> float:
@@ -114,11 +119,12 @@ class Tuning:
 
     @cached_property
     def _text_features(self) -> "TextFeatures":
-        return TextFeatures(self)
+        return TextFeatures(self, list(self._known))
 
     def by_ratings(self, ratings: RatedCaptions) -> Callable[[], float]:
         """A function that measures Kendall's tau-b, times 100, between cosines and ratings."""
         image_vectors = self.see(ratings.images)
+        self.know(ratings.captions)
         tau = get_coefficient("tau-b")
 
         def measure() -> float:
@@ -183,18 +189,24 @@ class Tuning:
 
 
 class TextFeatures:
-    """The input of the text tower's last layer, computed once per caption."""
+    """The input of the text tower's last layer, computed once per caption.
 
-    def __init__(self, tuning: Tuning) -> None:
+    Numbers depend, in their last bits, on what else is in a batch. So a caption is always computed with its neighbours among the
+    known captions, at whatever step it is first needed: a run that was killed and resumed has the same features.
+    """
+
+    def __init__(self, tuning: Tuning, known: Sequence[Caption]) -> None:
         self._tuning = tuning
+        self._batches = _batches(known)
+        self._batch_of = {caption: number for number, batch in enumerate(self._batches) for caption in batch}
         self._features: dict[Caption, Tensor] = {}
 
     def texts(self, captions: Sequence[Caption], towers: Towers, noise: float = 0.0) -> Tensor:
         """The vectors of captions by the last layer of `towers`."""
         keys = [caption._replace(row=0) for caption in captions]
-        missing = [key for key in dict.fromkeys(keys) if key not in self._features]
+        missing = sorted({self._batch_of[key] for key in keys if key not in self._features})
         with torch.no_grad():
-            for batch in _batches(missing):
+            for batch in (self._batches[number] for number in missing):
                 self._features |= zip(batch, self._tuning.towers.text_trunk(self._tuning.tokenize(batch)), strict=True)
         features = with_noise(torch.stack([self._features[key] for key in keys]), noise)
         return self._tuning.run.group.encode(lambda part: F.normalize(towers.text_head(part).float(), dim=-1), features)
