@@ -12,6 +12,7 @@ import typer
 
 from caplens.cli.output import Format, messages_shown, print_json
 from caplens.cli.progress_bar import progress_bar
+from caplens.data.formats.formulas import formulas_allowed
 from caplens.errors import InputError
 
 G = TypeVar("G")
@@ -43,7 +44,8 @@ def command(app: typer.Typer, name: str | None = None, examples: str = "") -> Ca
                 _use_json(values, prints=defaults.get("output") is None)
             arguments = {name: value for name, value in values.items() if name not in groups.members}
             arguments |= groups.build(values)
-            with messages_shown(quiet or as_json), progress_bar(quiet or as_json):
+            allowed = formulas_allowed(bool(values.get("allow_formulas")))
+            with messages_shown(quiet or as_json), progress_bar(quiet or as_json), allowed:
                 done = function(**arguments)
             if as_json and done is not None:
                 print_json(done)

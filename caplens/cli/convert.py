@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from caplens.cli.command import command
-from caplens.cli.options import ReferencesOption
+from caplens.cli.options import AllowFormulas, ReferencesOption
 from caplens.cli.output import info
 from caplens.data import SampleFile, read_references, write_samples
 from caplens.data.replacing import ensure_apart, ensure_writable
@@ -26,6 +26,7 @@ def convert(
     references: ReferencesOption = None,
     references_output: Annotated[Path | None, typer.Option(help="Where coco and dictionary put the references.")] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="Leave out what the format cannot hold.")] = False,
+    allow_formulas: AllowFormulas = False,
 ) -> dict[str, Any]:
     """Convert captions between formats without loss.
 
@@ -37,7 +38,7 @@ def convert(
             ensure_apart(output, source, references)
     samples = SampleFile(source, caption_required=False)
     joined = samples if references is None else read_references(references).joined(samples)
-    count = write_samples(joined, target, to, references_output, lossy=lossy)
+    count = write_samples(joined, target, to, references_output, lossy=lossy, allow_formulas=allow_formulas)
     info(f"{count:,} samples written to {target}")
     return {"written": str(target), "samples": count}
 

@@ -36,6 +36,12 @@ ScoresOption = Annotated[
     list[Path] | None,
     typer.Option(help="Scores of your own metric: JSONL with id and score, named after the file; may be given several times."),
 ]
+AllowFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--allow-formulas", help="In CSV and TSV, put no apostrophe before text that a spreadsheet would run as a formula."
+    ),
+]
 Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
 Perturbations = Annotated[
@@ -77,6 +83,7 @@ class OutputOptions:
     format: Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: by the output's suffix, else a table]")] = (
         None
     )
+    allow_formulas: AllowFormulas = False
 
     def checked(self, *inputs: Path | None) -> Format:
         """The format; fails before any work if the output cannot be written, or is one of the inputs."""

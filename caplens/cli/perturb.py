@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from caplens.cli.command import command
-from caplens.cli.options import Lang, Perturbations, Seed, listed
+from caplens.cli.options import AllowFormulas, Lang, Perturbations, Seed, listed
 from caplens.cli.output import info, warn
 from caplens.data import Sample, SampleFile, write_samples
 from caplens.data.replacing import ensure_apart, ensure_writable
@@ -25,6 +25,7 @@ def perturb(
     perturbation: Perturbations = None,
     lang: Lang = None,
     seed: Seed = 0,
+    allow_formulas: AllowFormulas = False,
 ) -> dict[str, Any]:
     """Make captions worse: repeat, remove, mask, jumble or swap their words, in any language.
 
@@ -45,7 +46,7 @@ def perturb(
                 else:
                     yield worse
 
-    count = write_samples(rows(), target)
+    count = write_samples(rows(), target, allow_formulas=allow_formulas)
     info(f"{count:,} perturbed captions written to {target}")
     warn([f"{count:,} captions are too short for {name}." for name, count in skipped.items() if count])
     return {"written": str(target), "captions": count, "skipped": skipped, "impossible": skipped}

@@ -159,6 +159,7 @@ def compare_systems(
         ids=first.ids,
         langs=first.langs,
         values={metric: {name: result[metric].values for name, result in results.items()} for metric in first.metrics},
+        content_hashes={name: result.content_hashes for name, result in results.items()},
     )
 
 

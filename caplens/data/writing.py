@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from caplens.data.formats import coco, delimited, dictionary, jsonl, parquet
+from caplens.data.formats.formulas import formulas_allowed
 from caplens.data.replacing import ensure_apart, replacing
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
@@ -41,11 +42,13 @@ def write_samples(
     references_path: str | PathLike[str] | None = None,
     *,
     lossy: bool = False,
+    allow_formulas: bool = False,
 ) -> int:
     """Write samples to `path` and say how many there were.
 
     COCO and dictionaries keep references in a second file, `references_path`. What a format cannot hold is an error
-    unless `lossy` says that it may go.
+    unless `lossy` says that it may go. In CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe before
+    it, which reading takes off again, unless `allow_formulas`.
     """
     to = to or format_of(path)
     count = 0
@@ -59,7 +62,7 @@ def write_samples(
     if to in ONE_FILE:
         if references_path is not None:
             raise InputError(f"{to} keeps captions and references in one file; leave {option('references_output')} out.")
-        with replacing(path) as target:
+        with replacing(path) as target, formulas_allowed(allow_formulas):
             ONE_FILE[to](counted(), target)
         return count
     if to not in TWO_FILES:

@@ -96,6 +96,9 @@ class TokenCollector(Collector):
                 f"{self._foreign} of {self._unlabelled} captions without a language are not in Latin script but were"
                 f" tokenised as English; give their language with {option('lang')} (or in the column 'lang')."
             )
+        vanished = sum(builder.without_tokens for builder in self._builders.values())
+        if vanished:
+            warnings.append(f"{vanished} captions have no words, only signs that the tokenizer drops, and score 0.")
         if self._blank:
             warnings.append(f"{self._blank} empty references were left out.")
         return warnings

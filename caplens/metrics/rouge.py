@@ -11,8 +11,8 @@ from caplens.results.scores import mean_statistics
 from caplens.text.corpus import TokenizedCorpus
 
 BETA = 1.2
-# The COCO evaluation takes a text without tokens for one empty token.
 _NO_TOKENS = [-1]
+"""A reference without tokens, as the COCO evaluation takes it: one empty token."""
 
 
 def lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
@@ -29,7 +29,13 @@ def lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def rouge_l(candidate: Sequence[int], references: Sequence[Sequence[int]], beta: float = BETA) -> float:
-    """F-measure of the best precision and the best recall over the references, which need not come from the same one."""
+    """F-measure of the best precision and the best recall over the references, which need not come from the same one.
+
+    A candidate without tokens scores 0, also where a reference has none either: the COCO evaluation gives 1 to two texts of which
+    nothing is left.
+    """
+    if not candidate:
+        return 0.0
     common = [lcs_length(candidate, reference) for reference in references]
     precision = max(common) / len(candidate)
     recall = max(length / len(reference) for length, reference in zip(common, references, strict=True))
@@ -44,9 +50,7 @@ class RougeL(LexicalMetric):
     def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
         candidates, references = corpus.candidates.lists(), corpus.references.lists()
         counts = track(corpus.reference_counts.tolist(), "rouge-l", len(corpus))
-        values = np.array(
-            [rouge_l(next(candidates) or _NO_TOKENS, [next(references) or _NO_TOKENS for _ in range(count)]) for count in counts]
-        )
+        values = np.array([rouge_l(next(candidates), [next(references) or _NO_TOKENS for _ in range(count)]) for count in counts])
         return values, mean_statistics(values)
 
     def signature_fields(self) -> tuple[str, dict[str, object]]:

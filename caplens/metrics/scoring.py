@@ -6,6 +6,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+from caplens.data.content import ContentHash
 from caplens.data.languages import base_language
 from caplens.data.rows import row_from_sample
 from caplens.data.sample import Sample
@@ -40,8 +41,10 @@ def run_metrics(
     if errors_of is not None:
         for collector in collectors.values():
             collector.errors.update(errors_of(collector.needs))
-    result, first = ScoreResult([], [], {}), None
+    result, first, content = ScoreResult([], [], {}), None, ContentHash()
     for batch in batched(samples):
+        for sample in batch:
+            content.add(sample)
         first = first or batch[0]
         start = len(result.ids)
         _add_rows(result, batch, keep_columns)
@@ -59,6 +62,7 @@ def run_metrics(
     for metric, metric_keys in zip(metrics, keys, strict=True):
         collected = [collectors[key] for key in metric_keys]
         result.metrics[metric.name] = with_errors(metric.compute(collected, len(result.ids)), collected)
+    result.content_hashes = content.hashes()
     result.warnings = _warnings(collectors.values(), result, keep_columns)
     return result
 

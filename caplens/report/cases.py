@@ -13,15 +13,18 @@ from caplens.arrays import Floats
 from caplens.benchmarks import get_benchmark
 from caplens.benchmarks.evaluate import load_checked
 from caplens.data import Sample, SampleFile, read_references, samples_by_system, with_images
+from caplens.data.content import changes
 from caplens.data.languages import base_language
 from caplens.errors import InputError, option
 from caplens.report.documents import Document, InputPaths
 from caplens.results.agreement import AgreementResult
+from caplens.results.base import Result
 from caplens.results.comparison import Comparison
 from caplens.results.scores import ScoreResult
 
 MOST = 200
 """Captions shown per result."""
+_CHANGED = "have changed since they were scored; the scores are of the old ones. Score them again."
 _PER_REASON = 12
 _METRICS_PAIRED = 3
 """The first metrics, every two of which are searched for disagreements."""
@@ -52,6 +55,27 @@ def find_cases(document: Document, paths: InputPaths) -> list[Case]:
         return _comparison_cases(result, systems)
     if isinstance(result, AgreementResult):
         return _agreement_cases(result, _judged_samples(result, document, paths))
+    return []
+
+
+def changes_of(result: Result, cases: Sequence[Case]) -> list[str]:
+    """What has changed in the files since they were scored, in sentences."""
+    if not cases:
+        return []
+    if isinstance(result, ScoreResult):
+        samples = [replace(case.sample, lang=lang) for case, lang in zip(cases, result.langs, strict=True)]
+        return [f"The {name} {_CHANGED}" for name in changes(result.content_hashes, samples)]
+    if isinstance(result, Comparison):
+        by_system = {system: [case.sample for case in cases if case.sample.system == system] for system in result.systems}
+        return [
+            f"The {name} of {system} {_CHANGED}"
+            for system, samples in by_system.items()
+            for name in changes(result.content_hashes.get(system, {}), samples)
+        ]
+    if isinstance(result, AgreementResult):
+        scored = dict(zip(result.ids, result.captions, strict=False))
+        if any(scored.get(case.sample.id, case.sample.caption) != case.sample.caption for case in cases):
+            return [f"The captions {_CHANGED}"]
     return []
 
 

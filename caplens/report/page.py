@@ -61,9 +61,8 @@ def _asset(name: str) -> str:
 
 
 def _csv(table: Table) -> str:
-    """A link to the table as CSV. Text that a spreadsheet would run as a formula is quoted: names come from untrusted files."""
-    safe = [[f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "@")) else cell for cell in row] for row in table.rows]
-    return _data_url("text/csv", delimited(Table(table.columns, safe)))
+    """A link to the table as CSV."""
+    return _data_url("text/csv", delimited(table))
 
 
 def _latex(table: Table) -> str:
@@ -104,8 +103,8 @@ def _thumbnail(source: ImageSource) -> str:
             warnings.simplefilter("ignore")
             with opened(source) as image:
                 image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
+                out = io.BytesIO()
+                image.convert("RGB").save(out, "JPEG", quality=_JPEG_QUALITY, optimize=True)
     except UnreadableError:
         return ""
-    out = io.BytesIO()
-    image.convert("RGB").save(out, "JPEG", quality=_JPEG_QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

@@ -3,6 +3,7 @@
 import csv
 import io
 
+from caplens.data.formats.formulas import guarded
 from caplens.results.table import Table
 from caplens.terminal import in_one_line
 
@@ -83,8 +84,8 @@ def delimited(table: Table, delimiter: str = ",") -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(["" if cell is None or cell != cell else cell for cell in row] for row in table.rows)
+    writer.writerow([guarded(column) for column in table.columns])
+    writer.writerows(["" if cell is None or cell != cell else guarded(cell) for cell in row] for row in table.rows)
     return out.getvalue()
 
 

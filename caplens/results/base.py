@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, TypeVar
 import numpy as np
 
 from caplens.arrays import Floats
+from caplens.data.formats.formulas import formulas_allowed, guarded
 from caplens.data.formats.json_document import to_json
 from caplens.data.replacing import replacing
 from caplens.errors import InputError
@@ -75,8 +76,16 @@ class Result(ABC):
         frame: polars.DataFrame = library.DataFrame(list(self.to_rows()), infer_schema_length=None)
         return frame
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, allow_formulas: bool = False) -> None:
         """Write the result: all of it to `.json`, its rows to `.jsonl`, `.csv`, `.tsv` or `.parquet`.
+
+        Parameters
+        ----------
+        path
+            The file; its suffix names the format.
+        allow_formulas
+            Whether text that a spreadsheet would run as a formula is written to `.csv` and `.tsv` as it is, without an apostrophe
+            before it.
 
         Raises
         ------
@@ -88,7 +97,7 @@ class Result(ABC):
             with replacing(path) as target:
                 target.write_text(json_text(self.to_dict()), encoding="utf-8", errors="backslashreplace", newline="\n")
         elif suffix in ROW_WRITERS:
-            with replacing(path) as target:
+            with replacing(path) as target, formulas_allowed(allow_formulas):
                 ROW_WRITERS[suffix](self.to_rows(), target)
         else:
             choice = ", ".join([".json", *ROW_WRITERS])
@@ -117,8 +126,8 @@ def write_delimited(rows: Iterable[ResultRow], out: TextIO, delimiter: str = ","
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     for number, row in enumerate(rows):
         if not number:
-            writer.writerow(row)
-        writer.writerow([_csv_cell(value) for value in row.values()])
+            writer.writerow([guarded(name) for name in row])
+        writer.writerow([guarded(_csv_cell(value)) for value in row.values()])
 
 
 def _csv_cell(value: Any) -> Any:

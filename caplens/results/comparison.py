@@ -44,6 +44,8 @@ class Comparison(Result):
         Captions left out because they could not be scored.
     values
         Metric -> system -> the score of each caption, in the order of `ids`.
+    content_hashes
+        System -> hashes of the captions and of the references that were scored.
     """
 
     kind = "comparison"
@@ -59,6 +61,7 @@ class Comparison(Result):
     ids: list[str] = field(default_factory=list, repr=False)
     langs: list[str | None] = field(default_factory=list, repr=False)
     values: dict[str, dict[str, Floats]] = field(default_factory=dict, repr=False)
+    content_hashes: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
     def tables(self) -> list[Table]:
         return [self.systems_table(), *([self.differences_table()] if self.contrasts else [])]
@@ -122,6 +125,7 @@ class Comparison(Result):
                 metric: {system: json_values(values) for system, values in by_system.items()}
                 for metric, by_system in self.values.items()
             },
+            **({"content_hashes": self.content_hashes} if self.content_hashes else {}),
         }
 
     @classmethod
@@ -144,6 +148,7 @@ class Comparison(Result):
                 metric: {system: floats(values) for system, values in by_system.items()}
                 for metric, by_system in content["values"].items()
             },
+            content_hashes={system: dict(hashes) for system, hashes in content.get("content_hashes", {}).items()},
         )
 
 

@@ -107,6 +107,8 @@ class ScoreResult(Result):
         Metric -> language -> confidence interval, where there are several languages.
     columns
         Columns of the input that were kept, by name.
+    content_hashes
+        Hashes of the captions and of the references that were scored.
     """
 
     kind = "score"
@@ -120,6 +122,7 @@ class ScoreResult(Result):
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     language_intervals: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
     columns: dict[str, list[Any]] = field(default_factory=dict)
+    content_hashes: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> Scores:
         return self.metrics[metric]
@@ -184,8 +187,11 @@ class ScoreResult(Result):
             return self.ids
         parts = zip(self.ids, self.langs, self.systems, strict=True)
         labels = [" ".join(part for part in row if part) for row in parts]
-        counts = Counter(labels)
-        return [label if counts[label] == 1 else f"{label} (row {row})" for row, label in enumerate(labels, 1)]
+        # An id may look like another with its language, or like one with its row.
+        while len(set(labels)) < len(labels):
+            counts = Counter(labels)
+            labels = [label if counts[label] == 1 else f"{label} (row {row})" for row, label in enumerate(labels, 1)]
+        return labels
 
     def tables(self) -> list[Table]:
         by_language = self.language_table()
@@ -252,6 +258,7 @@ class ScoreResult(Result):
             **({"doubts": self._by_label(coverage)} if coverage else {}),
             "errors": self.errors,
             "warnings": self.warnings,
+            **({"content_hashes": self.content_hashes} if self.content_hashes else {}),
         }
 
     def _metric_content(self, name: str, scores: Scores) -> dict[str, Any]:
@@ -285,6 +292,7 @@ class ScoreResult(Result):
         result.langs = list(content.get("lang") or [None] * len(ids))
         result.systems = list(content.get("system") or [None] * len(ids))
         result.columns = {name: list(values) for name, values in content.get("columns", {}).items()}
+        result.content_hashes = {str(name): str(value) for name, value in content.get("content_hashes", {}).items()}
         for name, metric in content["metrics"].items():
             values = floats(metric["values"])
             if len(values) != len(ids):

@@ -107,6 +107,11 @@ class CorpusBuilder:
         self._append([text for texts in references for text in texts], self._references, self._reference_lengths)
         self._reference_counts.extend(map(len, references))
 
+    @property
+    def without_tokens(self) -> int:
+        """How many candidates have no tokens."""
+        return self._candidate_lengths.count(0)
+
     def _append(self, texts: Sequence[str], tokens: "array[int]", lengths: "array[int]") -> None:
         token_ids, token_counts = self.tokenizer.token_ids(texts, self._vocabulary)
         tokens.frombytes(token_ids.tobytes())

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line; lists are JSON inside their cell."""
+"""CSV and TSV with a header line; lists are JSON inside their cell, and text that looks like a formula is guarded."""
 
 import csv
 import sys
@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from caplens.data.files import Place, Source
+from caplens.data.formats.formulas import guarded, unguarded
 from caplens.data.rows import FIELDS, Row, cells_from_sample, row_from_cells
 from caplens.data.sample import IMAGE_ID, Sample
 from caplens.errors import InputError
@@ -51,7 +52,7 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
                     f"{place}: a quote at the start of a cell runs over several lines. Where quotes are part of the text, put the"
                     ' cell in "double quotes" and double the quotes inside it.'
                 )
-            yield place, row_from_cells(dict(zip(header, cells, strict=True)), place)
+            yield place, row_from_cells(dict(zip(header, map(unguarded, cells), strict=True)), place)
     except csv.Error as error:
         raise InputError(
             f"{Place(source.path, start)}: broken table ({error}). Put text with quotes, separators or line ends in"
@@ -79,4 +80,4 @@ def write(samples: Iterable[Sample], path: Path, delimiter: str) -> None:
                 raise InputError(
                     f"sample {sample.id!r}: TSV cannot hold a text with both a tab and a line end. Choose CSV or JSONL."
                 )
-            writer.writerow(cells)
+            writer.writerow({name: guarded(cell) for name, cell in cells.items()})

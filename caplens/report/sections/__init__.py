@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from caplens.errors import InputError
-from caplens.report.cases import Case, choose, find_cases
+from caplens.report.cases import Case, changes_of, choose, find_cases
 from caplens.report.documents import Document, InputPaths
 from caplens.report.sections.agreement import agreement_section, correlation_section, languages_sections
 from caplens.report.sections.comparison import comparison_section, language_section
@@ -47,6 +47,10 @@ def make_sections(documents: Sequence[Document], paths: InputPaths) -> list[Sect
             cases, why = _cases(document, paths)
             section = _SECTIONS[type(document.result)](document, document.result, cases)
             section.without_cases = why
+            section.warnings = [
+                *(f"{change} Score them again." for change in changes_of(document.result, cases)),
+                *section.warnings,
+            ]
             section.cases = choose(cases)
             sections.append(section)
     return sections

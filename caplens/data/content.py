@@ -1,0 +1,35 @@
+"""A hash of what was scored, by which a report notices that the files have changed since."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from caplens.data.sample import Sample
+
+CAPTIONS, REFERENCES = "captions", "references"
+
+
+class ContentHash:
+    """Hashes of captions and of references, taken in as they are scored."""
+
+    def __init__(self, samples: Iterable[Sample] = ()) -> None:
+        self._digests = {name: hashlib.sha256() for name in (CAPTIONS, REFERENCES)}
+        for sample in samples:
+            self.add(sample)
+
+    def add(self, sample: Sample) -> None:
+        texts = {CAPTIONS: (sample.id, sample.lang or "", sample.caption or ""), REFERENCES: (sample.id, *sample.references)}
+        for name, parts in texts.items():
+            # Lengths keep two texts apart from one that holds both.
+            content = "".join(f"{len(part)}:{part}" for part in parts)
+            self._digests[name].update(f"{len(parts)}:{content}".encode("utf-8", "surrogatepass"))
+
+    def hashes(self) -> dict[str, str]:
+        return {name: digest.hexdigest()[:16] for name, digest in self._digests.items()}
+
+
+def changes(scored: Mapping[str, str], samples: Iterable[Sample]) -> list[str]:
+    """What of the samples is not what was scored: captions, references. Results of caplens 0.1 have no hashes."""
+    listed = list(samples)
+    now = ContentHash(listed).hashes()
+    looked_at = [CAPTIONS, *([REFERENCES] if any(sample.references for sample in listed) else [])]
+    return [name for name in looked_at if name in scored and scored[name] != now[name]]
