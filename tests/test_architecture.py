@@ -84,6 +84,25 @@ def test_there_is_one_version():
     assert f"## {caplens.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_one_place_opens_models_of_other_libraries():
+    """So that code which a model brings is never run unasked."""
+    openers = (".from_pretrained(", ".from_config(", "SentenceTransformer(")
+    for path in PACKAGE.rglob("*.py"):
+        if path.name != "pretrained.py":
+            text = (
+                path.read_text(encoding="utf-8")
+                .replace("class SentenceTransformer(", "")
+                .replace("return SentenceTransformer(", "")
+            )
+            assert not [opener for opener in openers if opener in text], path
+
+
+def test_one_place_opens_images():
+    for path in PACKAGE.rglob("*.py"):
+        if path.relative_to(PACKAGE).as_posix() != "embed/images.py":
+            assert "Image.open(" not in path.read_text(encoding="utf-8"), path
+
+
 def test_no_function_has_more_than_15_paths():
     complexity = need("radon.complexity")
     root = Path(__file__).parents[1]

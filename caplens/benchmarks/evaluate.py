@@ -143,13 +143,15 @@ def load_checked(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str
     benchmark.check_language(home, lang)
     try:
         loaded: BenchmarkData = benchmark.load(home, protocol, lang)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"{home}: the files of {benchmark.name} do not have the expected layout ({reason(error)}).") from None
     if not loaded.samples:
         raise InputError(f"{home}: there is nothing to judge in the files of {benchmark.name}.")
     for sample in loaded.samples:
         if not all(isinstance(text, str) for text in (sample.caption, *sample.references)):
             raise InputError(f"{home}: a caption or reference of {sample.id!r} is not text.")
+        if not all(isinstance(name, str | PathLike | None) for name in (sample.image, sample.video)):
+            raise InputError(f"{home}: the image or video of {sample.id!r} is not a name.")
     return loaded
 
 

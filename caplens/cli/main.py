@@ -88,8 +88,8 @@ def _main(arguments: list[str]) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character gets its number instead of an error.
             stream.reconfigure(errors="backslashreplace")
-    # Images have a limit of their own, on memory.
-    warnings.filterwarnings("ignore", "Image size .* decompression bomb")
+    # Of images that are large or damaged; caplens says itself what is wrong with those that it cannot use.
+    warnings.filterwarnings("ignore", module="PIL")
     _run(arguments)
 
 

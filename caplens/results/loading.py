@@ -38,7 +38,7 @@ _BY_KEY: dict[str, type[Result]] = {
 }
 """The key by which a result of caplens 0.1, which names no kind, is recognised."""
 _ADVICE = "Results are what 'caplens score … -o scores.json' and the like write, and log.jsonl of training runs."
-_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, StopIteration, OSError)
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, StopIteration, OSError, RecursionError)
 """What a file raises that holds something else than it should."""
 
 
@@ -81,7 +81,10 @@ def read_result(path: Path) -> tuple[Result, dict[str, Any]]:
     with Source(path) as source:
         content = read_document(source)
     with as_input_error(path):
-        return result_from_dict(content), dict(content.get("inputs", {}))
+        result = result_from_dict(content)
+        # What cannot be shown has a value of a wrong type somewhere.
+        str(result)
+        return result, dict(content.get("inputs", {}))
 
 
 def result_from_dict(content: Mapping[str, Any]) -> Result:

@@ -59,3 +59,37 @@ def test_a_student(folder, tmp_path):
     job = Job("caplens-mini", tmp_path / "run", read_recipe(DistillRecipe, None, []), 0, "cpu")
     with pytest.raises(CaplensError, match="this encoder cannot be loaded"):
         train_distill(translations, str(folder), job)
+
+
+def test_a_sentence_transformer(tmp_path):
+    need("sentence_transformers")
+    ran, folder = tmp_path / "ran", tmp_path / "model"
+    (folder / "0_Own").mkdir(parents=True)
+    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Module: pass\n", encoding="utf-8")
+    save_file({"x": torch.zeros(2)}, folder / "model.safetensors")
+    for modules, dense in (
+        ([{"idx": 0, "name": "0", "path": "0_Own", "type": "own.Module"}], {}),
+        (
+            [{"idx": 0, "name": "0", "path": "0_Own", "type": "sentence_transformers.models.Dense"}],
+            {"activation_function": "os.abort"},
+        ),
+    ):
+        (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+        (folder / "0_Own" / "config.json").write_text(json.dumps(dense), encoding="utf-8")
+        with pytest.raises(CaplensError, match="which is code of another package or of its own"):
+            load_backbone(f"st:{folder},image=caplens-mini", device="cpu").encode_texts(["a"])
+    assert not ran.exists()
+
+
+def test_a_painter(folder):
+    need("diffusers")
+    from caplens.training.augment import load_painter
+
+    (folder / "model_index.json").write_text(
+        json.dumps(
+            {"_class_name": "StableDiffusionPipeline", "unet": ["code", "Model"], "text_encoder": ["transformers", "AutoModel"]}
+        ),
+        encoding="utf-8",
+    )
+    with pytest.raises(CaplensError, match="diffusers cannot load this model"):
+        load_painter(str(folder), steps=1, size=8, device="cpu")

@@ -10,7 +10,7 @@ import pytest
 from scipy.io import savemat
 
 import caplens as package
-from caplens.benchmarks import BENCHMARKS, get_benchmark
+from caplens.benchmarks import BENCHMARKS, get_benchmark, matlab
 
 
 def measured(name, folder, metric="length", **more):
@@ -156,6 +156,26 @@ def test_a_coin_decides_where_votes_are_even(tmp_path):
     preferred = {trial.constraints[0][0][0] % 2 for trial in trials}
     assert preferred == {0, 1}
     assert trials == get_benchmark("pascal-50s").load(tmp_path, "majority").trials
+
+
+def test_a_damaged_matlab_file_ends_no_process(tmp_path):
+    fifty(tmp_path, "pair_pascal.mat", "consensus_pascal.mat", [("1.jpg", "a dog", "a cat", 1, 30)])
+    content = (tmp_path / "consensus_pascal.mat").read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        broken = bytearray(content)
+        for place in rng.integers(len(broken), size=200):
+            broken[place] = rng.integers(256)
+        (tmp_path / "consensus_pascal.mat").write_bytes(bytes(broken))
+        with pytest.raises(package.InputError, match=r"MATLAB|votes"):
+            get_benchmark("pascal-50s").load(tmp_path, "majority")
+
+
+def test_a_matlab_file_that_crashes_its_reader_is_told(tmp_path, monkeypatch):
+    (tmp_path / "x.mat").write_bytes(b"MATLAB 5.0")
+    monkeypatch.setattr(matlab.sys, "executable", "/bin/false")
+    with pytest.raises(package.InputError, match="reading it crashes"):
+        matlab.read_matlab(tmp_path / "x.mat", ["a"])
 
 
 @pytest.mark.parametrize(

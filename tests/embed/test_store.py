@@ -151,3 +151,21 @@ def test_verify_is_no_use_of_the_store_and_tells_of_damaged_files(tmp_path):
     store.models()[0].path.write_bytes(b"no database" * 1000)
     assert sorted((count, broken) for _, count, broken in store.verify()) == [(0, -1), (3, 0)]
     assert len(store.models()) == 1
+
+
+def test_verify_never_removes_what_it_may_not_open(tmp_path, monkeypatch, caplens):
+    store = Store(tmp_path)
+    store.model_vectors("model", "f" * 64).put([b"a"], np.ones((1, 4), dtype=np.float32), [False])
+    (path,) = tmp_path.glob("*.vectors")
+    content = path.read_bytes()
+
+    def forbidden(*_, **__):
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
+
+    monkeypatch.setattr(sqlite3, "connect", forbidden)
+    done = caplens("store", "verify", "--store", tmp_path)
+    assert done.status == 3
+    assert "could not be opened, and stay as they are" in done.out
+    assert path.read_bytes() == content

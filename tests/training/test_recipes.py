@@ -27,6 +27,7 @@ from caplens.training.recipes.mclipscore import MclipscoreRecipe, train_mclipsco
 from caplens.training.recipes.pacs import PacsRecipe, train_pacs
 from caplens.training.recipes.prmcs import PrmcsRecipe, train_prmcs
 from caplens.training.recipes.recipe import read_recipe
+from caplens.training.recipes.table import RECIPES
 from caplens.training.recipes.tuning import Job
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
@@ -262,3 +263,41 @@ def test_tensorboard_reads_what_the_log_says(samples, tmp_path):
     found.Reload()
     logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [event.value for event in found.Scalars("tune/loss")] == pytest.approx([line["loss"] for line in logged])
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("train.rate=nan", "train.rate must be a number"),
+        ("train.rate=-1e-3", "train.rate must be between 1e-12 and 10"),
+        ("train.rate=1e999", "train.rate must be a number"),
+        ("train.steps=0", "train.steps must be between 1 and 1e+07"),
+        ("train.steps=0.5", "train.steps must be a whole number"),
+        ("train.average=1.0", "train.average must be between 0 and 0.999999"),
+        ("train.warmup=2.0", "train.warmup must be between 0 and 1"),
+        ("validation.every=0", "validation.every must be between 1"),
+        ("validation.share=1.0", "validation.share must be between 0 and 0.99"),
+        (f"train.steps={'9' * 5000}", "this is not a TOML value"),
+        (f"train.prompt={'[' * 5000}", "this is not a TOML value"),
+    ],
+)
+def test_every_value_has_a_range_that_is_checked_before_anything_is_read(change, problem, caplens, tmp_path):
+    said = caplens("train", "pacs", tmp_path / "nowhere.jsonl", "--images", tmp_path, "--out", tmp_path / "run", "--set", change)
+    assert said.status == 2
+    assert problem in said.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("entry", list(RECIPES.values()), ids=list(RECIPES))
+def test_every_number_of_a_recipe_has_a_range(entry):
+    from typing import get_type_hints
+
+    from caplens.training.recipes.values import Range
+
+    recipe_class, _ = entry.load()
+    for section in get_type_hints(recipe_class).values():
+        if not hasattr(section, "__dataclass_fields__"):
+            continue
+        for name, hint in get_type_hints(section, include_extras=True).items():
+            if get_type_hints(section)[name] in (int, float):
+                assert any(isinstance(rule, Range) for rule in getattr(hint, "__metadata__", ())), f"{section.__name__}.{name}"
