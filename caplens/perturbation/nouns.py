@@ -12,6 +12,7 @@ from importlib.resources import files
 from caplens.data.languages import base_language
 from caplens.errors import MissingExtraError
 from caplens.libraries import require
+from caplens.text.chinese import load_jieba
 from caplens.text.normalize import without_punctuation
 from caplens.text.unicode import is_spaceless
 
@@ -96,6 +97,7 @@ def _noun_tagger(lang: str) -> Callable[[str], bool] | None:
     """A function that says whether a word is a noun; None if the language has no tagger or it is not installed."""
     try:
         if lang == "zh":
+            load_jieba("Finding Chinese nouns")
             jieba = require("jieba.posseg", "Finding Chinese nouns", "cjk")
             return lambda word: all(part.flag.startswith("n") for part in jieba.cut(word))
         if lang == "ja":

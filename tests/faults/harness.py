@@ -125,10 +125,12 @@ def expected(folder: Path, job: Job) -> tuple[dict[str, str], float]:
     """What a run writes that nothing happens to, and how long it takes."""
     whole = folder / "whole"
     shutil.copytree(folder / "inputs", whole)
-    began = time.monotonic()
-    status, messages = run(whole, job.arguments())
-    assert status == 0, messages
-    seconds = time.monotonic() - began
+    for _ in range(2):
+        # The second run is timed: what an earlier one has kept makes it shorter.
+        began = time.monotonic()
+        status, messages = run(whole, job.arguments())
+        assert status == 0, messages
+        seconds = time.monotonic() - began
     written = hashes(whole, job)
     shutil.rmtree(whole)
     return written, seconds
@@ -144,7 +146,7 @@ def kill_and_resume(folder: Path, job: Job, wanted: dict[str, str], seconds: flo
     hits = 0
     for _ in range(kills):
         process = start(place, job.arguments())
-        time.sleep(rng.uniform(0.2, 1.0) * seconds)
+        time.sleep(rng.uniform(0.1, 0.95) * seconds)
         hits += process.poll() is None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -134,25 +134,39 @@ def _parsed(content: bytes):
 
 def _changed(value, rng: random.Random, depth: int = 0):
     """The value with one change at a random place inside it."""
-    if isinstance(value, dict) and value and depth < 6 and rng.random() < 0.85:
-        key = rng.choice(list(value))
-        kind = rng.random()
-        if kind < 0.12:
-            return {name: entry for name, entry in value.items() if name != key}
-        if kind < 0.24:
-            return {**value, rng.choice([*_NAMES, key + " ", key.upper(), ""]): rng.choice([*ODD_VALUES, value[key]])}
-        if kind < 0.34:
-            return {(rng.choice(_NAMES) if name == key else name): entry for name, entry in value.items()}
-        return {**value, key: _changed(value[key], rng, depth + 1)}
-    if isinstance(value, list) and value and depth < 6 and rng.random() < 0.85:
-        index = rng.randrange(len(value))
-        kind = rng.random()
-        if kind < 0.15:
-            return value[:index] + value[index + 1 :]
-        if kind < 0.3:
-            return [*value[:index], value[index], *value[index:]]
-        return [*value[:index], _changed(value[index], rng, depth + 1), *value[index + 1 :]]
+    if value and depth < _DEEPEST and rng.random() < _INSIDE:
+        if isinstance(value, dict):
+            return _changed_object(value, rng, depth)
+        if isinstance(value, list):
+            return _changed_list(value, rng, depth)
     return rng.choice(ODD_VALUES)
+
+
+_DEEPEST, _INSIDE = 6, 0.85
+
+
+def _changed_object(value: dict, rng: random.Random, depth: int) -> dict:
+    """With a key less, more or renamed, or with another value."""
+    key = rng.choice(list(value))
+    kind = rng.random()
+    if kind < 0.12:
+        return {name: entry for name, entry in value.items() if name != key}
+    if kind < 0.24:
+        return {**value, rng.choice([*_NAMES, key + " ", key.upper(), ""]): rng.choice([*ODD_VALUES, value[key]])}
+    if kind < 0.34:
+        return {(rng.choice(_NAMES) if name == key else name): entry for name, entry in value.items()}
+    return {**value, key: _changed(value[key], rng, depth + 1)}
+
+
+def _changed_list(value: list, rng: random.Random, depth: int) -> list:
+    """With an entry less, twice, or changed."""
+    index = rng.randrange(len(value))
+    kind = rng.random()
+    if kind < 0.15:
+        return value[:index] + value[index + 1 :]
+    if kind < 0.3:
+        return [*value[:index], value[index], *value[index:]]
+    return [*value[:index], _changed(value[index], rng, depth + 1), *value[index + 1 :]]
 
 
 _NAMES = [
