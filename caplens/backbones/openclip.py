@@ -14,7 +14,7 @@ from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_mod
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.nllb import nllb_code
-from caplens.backbones.pretrained import library
+from caplens.backbones.pretrained import code_of_models, library
 from caplens.backbones.torch_backbone import LoadedModel, TorchBackbone
 from caplens.backbones.transform import ImageTransform
 from caplens.errors import CaplensError, InputError, reason
@@ -53,7 +53,7 @@ class OpenCLIP(TorchBackbone):
         open_clip = _library(self.name)
         library(self.name, "openclip")
         try:
-            with _hub_access(self.options):
+            with _hub_access(self.options), code_of_models(self.options.trust_remote_code):
                 network = open_clip.create_model(
                     self._model,
                     self._pretrained,

@@ -1,12 +1,26 @@
-"""The one place that opens anything of transformers, diffusers or sentence-transformers.
+"""The one place that opens anything of transformers, diffusers, sentence-transformers or open_clip.
 
-Such a model may bring Python code. It is run only if the user says so: `trust_remote_code` is always passed, and nobody is asked.
+Such a model may bring Python code. It is run only if the user says so: `trust_remote_code` is always passed, nobody is asked, and
+while a model is opened the libraries' own function that imports such code refuses to, whatever a configuration file says.
 """
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from caplens.libraries import require
+
+_IMPORTERS = {
+    "transformers": "transformers.dynamic_module_utils",
+    "diffusers": "diffusers.utils.dynamic_modules_utils",
+}
+"""Package -> the module whose `get_class_in_module` imports the code of models."""
+_allowed: ContextVar[bool | None] = ContextVar("caplens_code", default=None)
+"""Whether models may bring code; None where it is not caplens that opens one."""
 
 
 def library(model: str, extra: str = "hf") -> Any:
@@ -16,29 +30,53 @@ def library(model: str, extra: str = "hf") -> Any:
     transformers = require("transformers", f"The model {model}", extra)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    _never_ask()
     return transformers
 
 
-def _never_ask() -> None:
-    """Where another library opens a model for us, transformers would ask on standard input whether to run its code."""
-    dynamic = require("transformers.dynamic_module_utils", "A model of transformers", "hf")
-    dynamic.TIME_OUT_REMOTE_CODE = 0
+@contextmanager
+def code_of_models(allowed: bool) -> Iterator[None]:
+    """While the block runs, code that a model brings is run only if `allowed`."""
+    for package, module in _IMPORTERS.items():
+        if package in sys.modules:
+            _guard(import_module(module))
+    token = _allowed.set(allowed)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def _guard(module: Any) -> None:
+    """Make the function that imports code ask `_allowed` first; and never a person, on standard input."""
+    if hasattr(module, "TIME_OUT_REMOTE_CODE"):
+        module.TIME_OUT_REMOTE_CODE = 0
+    import_code: Callable[..., Any] = module.get_class_in_module
+    if hasattr(import_code, "guarded"):
+        return
+
+    def guarded(*arguments: Any, **options: Any) -> Any:
+        if _allowed.get() is False:
+            raise ValueError("it brings code of its own, which is not run")
+        return import_code(*arguments, **options)
+
+    guarded.guarded = True  # type: ignore[attr-defined]
+    module.get_class_in_module = guarded
 
 
 def open_pretrained(kind: Any, source: str | Path, *, trust_remote_code: bool = False, **options: Any) -> Any:
     """What `kind.from_pretrained` loads; `kind` is a class of transformers or diffusers."""
-    _never_ask()
-    return kind.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
+    with code_of_models(trust_remote_code):
+        return kind.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
 
 
 def from_configuration(kind: Any, config: Any) -> Any:
     """A model of a configuration, without weights; never one of a class that the configuration brings."""
-    return kind.from_config(config, trust_remote_code=False)
+    with code_of_models(False):
+        return kind.from_config(config, trust_remote_code=False)
 
 
 def open_sentence_transformer(folder: Path, *, trust_remote_code: bool) -> Any:
     """A model of sentence-transformers."""
-    _never_ask()
     package = require("sentence_transformers", f"The model {folder}", "st")
-    return package.SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trust_remote_code)
+    with code_of_models(trust_remote_code):
+        return package.SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trust_remote_code)

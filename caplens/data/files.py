@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
+from caplens.data.limits import megabytes_in
 from caplens.data.replacing import is_special
 from caplens.data.temporary import new_scratch_folder
 from caplens.errors import InputError
@@ -36,10 +37,7 @@ _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 def max_line_bytes() -> int:
     """The most bytes that a line, or a JSON document, may have: a small compressed file can hold a line that fills the memory."""
-    megabytes = os.environ.get(_MAX_LINE) or str(_DEFAULT_MAX_LINE)
-    if not (megabytes.isascii() and megabytes.isdecimal() and int(megabytes[:9]) > 0):
-        raise InputError(f"{_MAX_LINE}={megabytes}: a whole number of megabytes is expected.")
-    return int(megabytes[:9]) << 20
+    return megabytes_in(_MAX_LINE, _DEFAULT_MAX_LINE)
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:

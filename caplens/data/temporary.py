@@ -5,8 +5,6 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 _SUFFIX = ".tmp"
@@ -32,16 +30,6 @@ def temporary_folder(folder: Path, name: str) -> Path:
     os.umask(umask)
     path.chmod(0o777 & ~umask)
     return path
-
-
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A folder for the files of this process, removed after the block; those of dead processes are swept."""
-    path = new_scratch_folder()
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def new_scratch_folder() -> Path:

@@ -25,7 +25,8 @@ from PIL.Image import Image
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.data.media import ImageSource, media_name
 from caplens.embed import images
-from caplens.embed.images import MemoryBudget, TooLargeError, UnreadableError
+from caplens.embed.images import TooLargeError, UnreadableError
+from caplens.embed.memory import MemoryBudget
 
 ImageItem = tuple[bytes, ImageSource]
 """The key of an image's content, and the image."""
@@ -59,7 +60,7 @@ class DecoderPool:
     def __init__(self, count: int, most: int, transform: ImageTransform) -> None:
         self._most, self._transform = most, transform
         self._idle: LifoQueue[_Process] = LifoQueue()
-        self._memory = images.max_image_bytes() // count
+        self._memory = images.budget.limit // count
         """What each process may take; an image that takes more is decoded here."""
         for _ in range(count):
             self._idle.put(_Process(most, transform, self._memory))

@@ -4,14 +4,12 @@ A small file can hold an image that fills the memory. What an image takes is kno
 limit is refused, and all that are decoded at one time share the limit.
 """
 
-import ctypes
 import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from os import PathLike
-from threading import Condition
 from typing import IO
 
 import numpy as np
@@ -20,19 +18,15 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from caplens.data.files import open_regular
 from caplens.data.media import ImageSource, MissingImage, media_name
 from caplens.embed.keys import file_key, pixels_key, stream_key
-from caplens.errors import InputError
+from caplens.embed.memory import VARIABLE, MemoryBudget
 
 _FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF", "JPEG2000", "PPM", "TGA")
 """What is opened, where Pillow or a plugin of it can. Formats that call other programs, as EPS does, are not among them."""
-_MAX_MEMORY = "CAPLENS_MAX_IMAGE_MB"
-"""The environment variable that changes the limit on the memory for decoding."""
-_DEFAULT_MAX_MEMORY = 448
 _BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}
 """Mode -> bytes of a pixel in Pillow; 4 for all others."""
 _CODEC_BYTES = {"MPO": 6, "WEBP": 12, "TIFF": 8, "AVIF": 8, "HEIF": 8, "JPEG2000": 16}
 """Format -> bytes of a pixel that its decoder keeps beside the image."""
 _PROGRESSIVE_BYTES = 6
-_LARGE = 32 << 20
 _STRIP = 1 << 20
 """Pixels that are converted at a time, so that converting takes no memory to speak of."""
 
@@ -45,49 +39,8 @@ class TooLargeError(UnreadableError):
     """An image whose decoding takes more memory than the limit."""
 
 
-class MemoryBudget:
-    """Memory that decoding images may take together: who needs more than is left waits for the others."""
-
-    def __init__(self, limit: int | None = None) -> None:
-        self._limit, self._used = limit, 0
-        self._changed = Condition()
-
-    @property
-    def limit(self) -> int:
-        return max_image_bytes() if self._limit is None else self._limit
-
-    @contextmanager
-    def taken(self, needed: int) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._used + needed <= self.limit or not self._used)
-            self._used += needed
-        try:
-            yield
-        finally:
-            if needed >= _LARGE:
-                _give_back_memory()
-            with self._changed:
-                self._used -= needed
-                self._changed.notify_all()
-
-
-def _give_back_memory() -> None:
-    """Return what is free to the system: the C library of Linux keeps it, for each thread."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
-
-
 budget = MemoryBudget()
 """Of this process."""
-
-
-def max_image_bytes() -> int:
-    """The most memory that decoding may take."""
-    megabytes = os.environ.get(_MAX_MEMORY) or str(_DEFAULT_MAX_MEMORY)
-    if not (megabytes.isascii() and megabytes.isdecimal() and int(megabytes[:9]) > 0):
-        raise InputError(f"{_MAX_MEMORY}={megabytes}: a whole number of megabytes is expected.")
-    return int(megabytes[:9]) << 20
 
 
 def image_key(source: ImageSource) -> bytes:
@@ -172,6 +125,8 @@ def _open_file(source: ImageSource) -> Iterator[tuple[IO[bytes], str]]:
     with file:
         if empty:
             raise UnreadableError(f"{name} is empty")
+        _check_memory(file.seek(0, os.SEEK_END), name)
+        file.seek(0)
         yield file, name
 
 
@@ -219,7 +174,7 @@ def _check_memory(needed: int, name: str) -> None:
     if needed > budget.limit:
         raise TooLargeError(
             f"{name} takes {needed >> 20:,} MB of memory to decode, and the limit is {budget.limit >> 20:,} MB; the environment"
-            f" variable {_MAX_MEMORY} raises it"
+            f" variable {VARIABLE} raises it"
         )
 
 

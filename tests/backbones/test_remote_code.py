@@ -9,6 +9,7 @@ from extras import need
 need("torch")
 need("transformers")
 
+import tiny_models
 import torch
 from safetensors.torch import save_file
 
@@ -78,6 +79,24 @@ def test_a_sentence_transformer(tmp_path):
         (folder / "0_Own" / "config.json").write_text(json.dumps(dense), encoding="utf-8")
         with pytest.raises(CaplensError, match="which is code of another package or of its own"):
             load_backbone(f"st:{folder},image=caplens-mini", device="cpu").encode_texts(["a"])
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("kwargs", [{"trust_remote_code": True}, {}])
+def test_an_open_clip_tokenizer(tmp_path, kwargs):
+    """Its configuration may say that code is to be trusted, but it is not the configuration's to say."""
+    need("open_clip")
+    ran, folder = tmp_path / "ran", tmp_path / "model"
+    tiny_models.open_clip_native(folder)
+    (folder / "code.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Tokenizer: pass\n", encoding="utf-8")
+    config = json.loads((folder / "open_clip_config.json").read_text(encoding="utf-8"))
+    config["model_cfg"]["text_cfg"] |= {"hf_tokenizer_name": str(folder), "tokenizer_kwargs": kwargs}
+    (folder / "open_clip_config.json").write_text(json.dumps(config), encoding="utf-8")
+    auto_map = {"tokenizer_class": "Tokenizer", "auto_map": {"AutoTokenizer": ["code.Tokenizer", None]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(auto_map), encoding="utf-8")
+    (folder / "vocab.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CaplensError):
+        load_backbone(f"openclip:{folder}", device="cpu").encode_texts(["a"])
     assert not ran.exists()
 
 

@@ -10,7 +10,8 @@ from faults.hostile_images import KINDS, write_hostile_images
 from PIL import Image
 
 from caplens.embed import images
-from caplens.embed.images import MemoryBudget, UnreadableError, decode, image_key, opened
+from caplens.embed.images import UnreadableError, decode, image_key, opened
+from caplens.embed.memory import MemoryBudget
 
 GIGABYTE = 1 << 30
 
