@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from fuzz.mutation import mutated
-from fuzz.targets import commands, data_sets, draw, lay_out, readers, run_once
+from fuzz.targets import arguments, commands, data_sets, draw, lay_out, readers, run_once
 
 SECONDS = 10
 
@@ -24,7 +24,7 @@ def fuzz(
 ) -> tuple[Counter, list[str]]:
     """Run `count` mutated inputs; returns how many each target got, and what was found."""
     rng = random.Random(seed)
-    kinds = {True: commands(), False: readers() + data_sets()}
+    kinds = {True: commands() + arguments(), False: readers() + data_sets()}
     counts: Counter = Counter()
     found: list[str] = []
     lay_out(folder)

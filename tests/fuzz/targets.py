@@ -302,6 +302,11 @@ def commands() -> list[Target]:
         Target("convert to coco", captions, command("convert", "{file}", "{folder}/out.json", "--to", "coco", "--lossy")),
         Target("count-df", REFERENCES, command("count-df", "{file}", "{folder}/df-out.json", "--lang", "en")),
         Target("perturb", captions, command("perturb", "{file}", "{folder}/worse.csv")),
+        Target(
+            "leakage",
+            {"training.txt": b"1.jpg\nphotos/2.jpg\n"},
+            command("leakage", "polaris", "--training", "{file}", "--data", "{folder}/polaris"),
+        ),
         Target("report", results, command("report", "{file}", "-o", "{folder}/report.html", "-q")),
         Target(
             "train",
@@ -351,12 +356,80 @@ def data_sets() -> list[Target]:
     return found
 
 
+OPTIONS = {
+    "score": {
+        "-m": "bleu1,length",
+        "--lang": "en",
+        "--tokenizer": "13a",
+        "--resamples": "5",
+        "--seed": "0",
+        "-f": "csv",
+        "--keep-columns": "x",
+    },
+    "score --images {folder} --no-store --offline": {
+        "-m": "clipscore",
+        "--prompt": "A photo of ",
+        "--weight": "2.5",
+        "--model": "caplens-mini",
+        "--overlong": "split",
+        "--dtype": "fp32",
+        "--device": "cpu",
+        "--batch-size": "4",
+        "--workers": "2",
+    },
+    "robustness": {"-m": "length", "--perturbation": "jumble", "--resamples": "5", "--seed": "1"},
+    "agreement": {"-m": "length", "--resamples": "5", "--correction": "holm"},
+    "train pacs --images {folder} --out {folder}/run": {
+        "--set": "train.steps=3",
+        "--device": "cpu",
+        "--seed": "0",
+        "--model": "nothing",
+    },
+}
+"""Command -> options, whose values are mutated."""
+
+
+def _arguments(words: str) -> Callable[[Path, Path], None]:
+    """A command whose options are the file: a JSON object of option -> value."""
+    known = OPTIONS[words]
+
+    def run(folder: Path, path: Path) -> None:
+        try:
+            options = json.loads(path.read_bytes())
+        except (ValueError, RecursionError):
+            return
+        if isinstance(options, dict):
+            given = [str(part).replace("\0", "") for name, value in options.items() if name in known for part in (name, value)]
+            name, *more = words.split()
+            before = ["train", more.pop(0)] if name == "train" else [name]
+            command(*before, "{folder}/captions.jsonl", *more, *(part.replace("{", "{{").replace("}", "}}") for part in given))(
+                folder, path
+            )
+
+    return run
+
+
+def arguments() -> list[Target]:
+    """Commands with odd values of their options."""
+    return [
+        Target(
+            f"options of {words.partition(' --')[0]}{' with images' if '--images' in words else ''}",
+            {"options.json": json.dumps(options).encode()},
+            _arguments(words),
+        )
+        for words, options in OPTIONS.items()
+    ]
+
+
 def lay_out(folder: Path) -> None:
     """The files that are not mutated: captions, and two photos."""
     (folder / "captions.jsonl").write_bytes(CAPTIONS["captions.jsonl"])
     (folder / "references.jsonl").write_bytes(REFERENCES["references.jsonl"])
     for name in ("1.png", "2.png"):
         (folder / name).write_bytes(_image("PNG"))
+    (folder / "polaris").mkdir(exist_ok=True)
+    for name, content in LAYOUTS["polaris"].items():
+        (folder / "polaris" / name).write_bytes(content)
 
 
 def run_once(target: Target, content: bytes, name: str, folder: Path) -> None:
