@@ -72,7 +72,7 @@ def _split_chunk(chunk: str, lang: str) -> list[str]:
     if not any(map(is_spaceless, chunk)):
         return [chunk]
     segmenter = _segmenter(lang)
-    parts = characters(chunk) if segmenter is None else [part for part in segmenter.segment(chunk) if part]
+    parts = characters(chunk) if segmenter is None else [part for part in segmenter.segments(chunk) if part]
     if "".join(parts) != chunk:
         parts = characters(chunk)
     return _attach_punctuation(parts)

@@ -4,7 +4,6 @@ import atexit
 import logging
 import shutil
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,12 @@ from caplens.libraries import require
 from caplens.text.segmenter import Segmenter
 
 
-@cache
 def load_jieba(purpose: str) -> Any:
     """The package, silenced, with its cache in the user's folder: in a temporary folder, others could change what it loads."""
     jieba = require("jieba", purpose, "cjk")
     jieba.setLogLevel(logging.CRITICAL)
-    jieba.dt.tmp_dir = str(_own_folder())
+    if jieba.dt.tmp_dir is None:
+        jieba.dt.tmp_dir = str(_own_folder())
     return jieba
 
 

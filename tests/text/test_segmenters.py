@@ -5,6 +5,7 @@ from extras import need
 
 from caplens.errors import InputError, MissingExtraError
 from caplens.text import TOKENIZERS, get_tokenizer
+from caplens.text.segmenter import Segmenter
 
 SENTENCES = {
     "jieba": ("zh", "一只棕色的狗在草地上奔跑。", ["一只", "棕色", "的", "狗", "在", "草地", "上", "奔跑"]),
@@ -54,3 +55,20 @@ def test_an_unknown_tokenizer_names_the_known_ones():
     with pytest.raises(InputError, match="unknown tokenizer 'nope'") as error:
         get_tokenizer("nope")
     assert all(name in str(error.value) for name in TOKENIZERS)
+
+
+def test_a_long_text_is_segmented_in_pieces():
+    """MeCab takes time in the square of a text's length: minutes for a line of 200,000 characters."""
+    lengths = []
+
+    class Words(Segmenter):
+        name = "words"
+
+        def segment(self, text):
+            lengths.append(len(text))
+            return text.split()
+
+    words = Words("ja")
+    assert words("犬 が 走る") == ["犬", "が", "走る"]
+    assert "".join(words("あ い " * 50_000)) == "あい" * 50_000
+    assert max(lengths) <= 2000
