@@ -17,7 +17,7 @@ from caplens.data.files import Source
 from caplens.errors import InputError
 
 _SECONDS = 300
-_MEMORY = 8 << 30
+_MEMORY = 4 << 30
 """Bytes that the process may take: a damaged file can ask for any number."""
 
 
@@ -26,7 +26,7 @@ def read_matlab(path: Path, names: Sequence[str]) -> list[Any]:
     folder = str(Path(__file__).parents[2])
     program = f"import sys; sys.path.insert(0, {folder!r}); from caplens.benchmarks.matlab import convert; convert()"
     with Source(path) as source:
-        content = source.read()
+        content = source.content()
     try:
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", program, *names],

@@ -111,12 +111,17 @@ class Source:
         except _DAMAGE_ERRORS as error:
             self._raise_damaged(error)
 
-    def text(self) -> str:
-        """The whole file as text."""
+    def content(self) -> bytes:
+        """The whole file; an error if it is larger than the limit once it is decompressed."""
         limit = max_line_bytes()
         data = self.read(limit + 1)
         if len(data) > limit:
             raise _too_long(Place(self.path), "the document", limit)
+        return data
+
+    def text(self) -> str:
+        """The whole file as text."""
+        data = self.content()
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
