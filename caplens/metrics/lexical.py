@@ -131,6 +131,10 @@ class LexicalMetric(Metric):
     def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
         """Value and statistics of each caption; statistics are those of the mean unless `pool` says otherwise."""
 
+    def score_part(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+        """The same, where it differs from the COCO evaluation on purpose."""
+        return self.score_corpus(corpus)
+
     @abstractmethod
     def signature_fields(self) -> tuple[str, dict[str, object]]:
         """The name and the options in the signature."""
@@ -143,7 +147,7 @@ class LexicalMetric(Metric):
         by_language: dict[str, float] = {}
         counts: set[int] = set()
         for part in collector.parts:
-            part_values, part_statistics = self.score_corpus(part.corpus)
+            part_values, part_statistics = self.score_part(part.corpus)
             if statistics is None:
                 statistics = np.zeros((size, part_statistics.shape[1]))
             values[part.rows], statistics[part.rows] = part_values, part_statistics

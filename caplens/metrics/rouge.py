@@ -12,7 +12,7 @@ from caplens.text.corpus import TokenizedCorpus
 
 BETA = 1.2
 _NO_TOKENS = [-1]
-"""A reference without tokens, as the COCO evaluation takes it: one empty token."""
+"""A text without tokens, as the COCO evaluation takes it: one empty token."""
 
 
 def lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
@@ -29,13 +29,7 @@ def lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def rouge_l(candidate: Sequence[int], references: Sequence[Sequence[int]], beta: float = BETA) -> float:
-    """F-measure of the best precision and the best recall over the references, which need not come from the same one.
-
-    A candidate without tokens scores 0, also where a reference has none either: the COCO evaluation gives 1 to two texts of which
-    nothing is left.
-    """
-    if not candidate:
-        return 0.0
+    """F-measure of the best precision and the best recall over the references, which need not come from the same one."""
     common = [lcs_length(candidate, reference) for reference in references]
     precision = max(common) / len(candidate)
     recall = max(length / len(reference) for length, reference in zip(common, references, strict=True))
@@ -51,6 +45,12 @@ class RougeL(LexicalMetric):
         candidates, references = corpus.candidates.lists(), corpus.references.lists()
         counts = track(corpus.reference_counts.tolist(), "rouge-l", len(corpus))
         values = np.array([rouge_l(next(candidates), [next(references) or _NO_TOKENS for _ in range(count)]) for count in counts])
+        return values, mean_statistics(values)
+
+    def score_part(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+        """A caption of which nothing is left scores 0, also where nothing is left of a reference: the COCO evaluation gives 1."""
+        values, _ = self.score_corpus(corpus)
+        values = np.where(corpus.candidates.lengths > 0, values, 0.0)
         return values, mean_statistics(values)
 
     def signature_fields(self) -> tuple[str, dict[str, object]]:

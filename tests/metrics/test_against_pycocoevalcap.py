@@ -29,9 +29,7 @@ def _check(entries, candidates, references):
     assert cider(entries) == pytest.approx(values, abs=1e-9)
     assert cider(entries).mean() == pytest.approx(corpus, abs=1e-9)
     corpus, values = Rouge().compute_score(gts, res)
-    # pycocoevalcap gives 1 to a caption without tokens if a reference has none either.
-    expected = [value if text else 0.0 for value, text in zip(values, candidates, strict=True)]
-    assert RougeL().score_corpus(entries)[0] == pytest.approx(expected, abs=1e-9)
+    assert RougeL().score_corpus(entries)[0] == pytest.approx(values, abs=1e-9)
     corpus, values = Bleu(4).compute_score(gts, res, verbose=0)
     statistics = bleu_statistics(entries)
     for order in (1, 2, 3, 4):
