@@ -44,7 +44,9 @@ class RougeL(LexicalMetric):
     def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
         candidates, references = corpus.candidates.lists(), corpus.references.lists()
         counts = track(corpus.reference_counts.tolist(), "rouge-l", len(corpus))
-        values = np.array([rouge_l(next(candidates), [next(references) or _NO_TOKENS for _ in range(count)]) for count in counts])
+        values = np.array(
+            [rouge_l(next(candidates) or _NO_TOKENS, [next(references) or _NO_TOKENS for _ in range(count)]) for count in counts]
+        )
         return values, mean_statistics(values)
 
     def score_part(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:

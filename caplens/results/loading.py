@@ -38,7 +38,7 @@ _BY_KEY: dict[str, type[Result]] = {
 }
 """The key by which a result of caplens 0.1, which names no kind, is recognised."""
 _ADVICE = "Results are what 'caplens score … -o scores.json' and the like write, and log.jsonl of training runs."
-_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, StopIteration, OSError, RecursionError)
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, StopIteration, OSError, RecursionError)
 """What a file raises that holds something else than it should."""
 
 
