@@ -24,6 +24,7 @@ from caplens.progress import logger
 
 AnyPath = TypeVar("AnyPath", bound=PurePosixPath | Path)
 
+_HASH = re.compile("[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
 _SETTINGS_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 _CODE_FILES = ("*.py",)
@@ -213,7 +214,9 @@ def file_hash(path: Path) -> str:
         version = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
         cached = cache_folder() / "hashes" / hashlib.sha256(version.encode()).hexdigest()
         if cached.is_file():
-            return cached.read_text(encoding="ascii")
+            known = cached.read_text(encoding="ascii", errors="replace")
+            if _HASH.fullmatch(known):
+                return known
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:

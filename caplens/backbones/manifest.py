@@ -11,6 +11,7 @@ from caplens.backbones.hub import MANIFEST, file_hash, read_json
 from caplens.data.formats.json_document import to_json
 from caplens.data.replacing import replacing_folder
 from caplens.errors import InputError
+from caplens.progress import logger
 
 _FILES = "files"
 
@@ -33,6 +34,8 @@ def check_manifest(folder: Path) -> None:
     """Raise an error if a file of a model is not the one that was written. Models of other tools have no manifest."""
     path = folder / MANIFEST
     if not path.is_file():
+        if (folder / "caplens.json").is_file():
+            logger.warning(f"{folder}: the model has no {MANIFEST}, so that its files cannot be checked for damage.")
         return
     hashes = read_json(path).get(_FILES)
     if not isinstance(hashes, dict):

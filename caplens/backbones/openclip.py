@@ -117,8 +117,10 @@ class OpenCLIP(TorchBackbone):
             return open_clip.get_tokenizer(self._model)
         folder = find_model(name, VOCABULARY, offline=self.options.offline)
         length = text.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH)
+        # Whether code is trusted is not for the model to say.
+        kwargs = {key: value for key, value in text.get("tokenizer_kwargs", {}).items() if key != "trust_remote_code"}
         return open_clip.tokenizer.HFTokenizer(
-            str(folder), context_length=length, tokenizer_mode=text.get("tokenizer_mode"), **text.get("tokenizer_kwargs", {})
+            str(folder), context_length=length, tokenizer_mode=text.get("tokenizer_mode"), **kwargs
         )
 
     def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:

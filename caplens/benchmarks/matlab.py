@@ -16,8 +16,9 @@ import numpy as np
 from caplens.data.files import Source
 from caplens.errors import InputError
 
-_SECONDS = 300
-_MEMORY = 4 << 30
+_SECONDS = 60
+_MOST_CELLS = 2_000_000
+_MEMORY = 3 << 30
 """Bytes that the process may take: a damaged file can ask for any number."""
 
 
@@ -75,6 +76,8 @@ def _limit_memory() -> None:
 def _plain(value: Any) -> Any:
     """Arrays, cells and structures as lists, text as text."""
     if isinstance(value, np.ndarray):
+        if value.size > _MOST_CELLS:
+            raise ValueError(f"an array has {value.size:,} cells")
         return [_plain(entry) for entry in value]
     if isinstance(value, np.void):
         return [_plain(field) for field in value.tolist()] if value.dtype.names else None

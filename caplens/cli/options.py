@@ -42,8 +42,8 @@ AllowFormulas = Annotated[
         "--allow-formulas", help="In CSV and TSV, put no apostrophe before text that a spreadsheet would run as a formula."
     ),
 ]
-Resamples = Annotated[int, typer.Option(min=0, help="Resamples for intervals and tests; 0 for none.")]
-Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
+Resamples = Annotated[int, typer.Option(min=0, max=1_000_000, help="Resamples for intervals and tests; 0 for none.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="The seed of everything random.")]
 Perturbations = Annotated[
     list[str] | None,
     typer.Option(

@@ -29,14 +29,18 @@ _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Stream]] = {
 """First bytes of a compressed file -> how it is opened."""
 _MAX_LINE = "CAPLENS_MAX_LINE_MB"
 """The environment variable that changes the limit on a line, or on a JSON document."""
-_DEFAULT_MAX_LINE = 256
+_DEFAULT_MAX_LINE = 32
+_DOCUMENT = 4
+"""How many times larger than a line a JSON document may be."""
+_MOST_UNPACKED, _MOST_RATIO = 256 << 20, 1000
+"""A file that unpacks to more than this, and to so many times its size, was made to fill a memory or a day."""
 _CHUNK = 1 << 20
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 """Where a shell puts what it redirects: `<(zcat captions.jsonl.gz)` is one of these."""
 
 
 def max_line_bytes() -> int:
-    """The most bytes that a line, or a JSON document, may have: a small compressed file can hold a line that fills the memory."""
+    """The most bytes that a line may have: a small compressed file can hold a line that fills the memory."""
     return megabytes_in(_MAX_LINE, _DEFAULT_MAX_LINE)
 
 
@@ -113,10 +117,10 @@ class Source:
 
     def content(self) -> bytes:
         """The whole file; an error if it is larger than the limit once it is decompressed."""
-        limit = max_line_bytes()
+        limit = _DOCUMENT * max_line_bytes()
         data = self.read(limit + 1)
         if len(data) > limit:
-            raise _too_long(Place(self.path), "the document", limit)
+            raise too_long(Place(self.path), "the document", limit)
         return data
 
     def text(self) -> str:
@@ -129,7 +133,7 @@ class Source:
 
     def first_line(self) -> bytes:
         """The start of the file up to its first line feed, and somewhat more."""
-        limit = max_line_bytes()
+        limit = _DOCUMENT * max_line_bytes()
         chunks: list[bytes] = []
         size = 0
         while chunk := self.read(_CHUNK):
@@ -138,18 +142,21 @@ class Source:
             if b"\n" in chunk:
                 break
             if size > limit:
-                raise _too_long(Place(self.path, 1), "the line", limit)
+                raise too_long(Place(self.path, 1), "the line", limit)
         return b"".join(chunks)
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Lines with their numbers, split at line feeds only: captions may contain other line separators."""
         limit = max_line_bytes()
-        number = 0
+        number = unpacked = 0
         try:
             while line := self.stream.readline(limit + 1):
                 number += 1
+                unpacked += len(line)
+                if self.packed and unpacked > _MOST_UNPACKED and unpacked > _MOST_RATIO * self.size:
+                    raise InputError(f"{self.path}: it unpacks to more than {_MOST_RATIO} times its size. Unpack it first.")
                 if len(line) > limit:
-                    raise _too_long(Place(self.path, number), "the line", limit)
+                    raise too_long(Place(self.path, number), "the line", limit)
                 yield number, (line.decode("utf-8-sig") if number == 1 else line.decode())
         except UnicodeDecodeError as error:
             raise _not_utf8(Place(self.path, number), error) from None
@@ -183,13 +190,13 @@ def _copy_of(stream: IO[bytes], name: str) -> Path:
                 _, feed, rest = chunk.rpartition(b"\n")
                 line = len(rest) if feed else line + len(rest)
                 if line > limit:
-                    raise _too_long(Place(Path(name)), "a line", limit)
+                    raise too_long(Place(Path(name)), "a line", limit)
     except OSError as error:
         raise InputError(f"{name}: cannot be read, or copied to {folder} ({error.strerror or error}).") from None
     return copy
 
 
-def _too_long(place: Place, what: str, limit: int) -> InputError:
+def too_long(place: Place, what: str, limit: int) -> InputError:
     return InputError(
         f"{place}: {what} is longer than {limit >> 20} MB, which is more than is read at once. If it is meant to be, raise"
         f" the limit with the environment variable {_MAX_LINE}."

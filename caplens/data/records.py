@@ -77,9 +77,17 @@ def read_records(path: Path) -> Iterator[tuple[Place, Record]]:
             return
         csv.field_size_limit(sys.maxsize)
         delimiter = max("\t;,", key=first_line.count)
-        reader = csv.DictReader((line for _, line in source.lines()), delimiter=delimiter)
+        reader = csv.DictReader((line for _, line in source.lines()), delimiter=delimiter, strict=True)
         try:
+            names = list(reader.fieldnames or [])
+            if len(set(names)) < len(names):
+                raise InputError(f"{Place(path, 1)}: a column appears twice. Rename one of them.")
             for row in reader:
+                if None in row or None in row.values():
+                    raise InputError(
+                        f"{Place(path, reader.line_num)}: the number of cells is not that of the header, {len(names)}. Put text"
+                        ' that holds the separator in "double quotes".'
+                    )
                 yield Place(path, reader.line_num), row
         except csv.Error as error:
             raise InputError(f"{Place(path, reader.line_num)}: broken table ({error}).") from None

@@ -49,7 +49,7 @@ class References:
         """
         references = cls()
         for identifier, texts in mapping.items():
-            references.add(str(identifier), None, (texts,) if isinstance(texts, str) else tuple(texts))
+            references.add(str(identifier), None, _as_texts(identifier, texts))
         return references
 
     def add(
@@ -84,7 +84,7 @@ class References:
             )
         for identifier, by_language in self._by_column["id"].texts.items():
             for lang, texts in by_language.items():
-                yield identifier, lang, texts
+                yield identifier, lang, tuple(texts)
 
     def get(self, sample: Sample, lang: str | None = None) -> Texts:
         """Return the references of a sample: those of its id and language, and those without a language.
@@ -118,7 +118,7 @@ class References:
                 f" Give each caption its 'lang', or pass {option('lang')} for all captions."
             )
         lang = lang or next(iter(languages), None)
-        return by_language.get(None, ()) + (by_language.get(lang, ()) if lang else ())
+        return (*by_language.get(None, ()), *(by_language.get(lang, ()) if lang else ()))
 
     def joined(self, samples: Iterable[Sample], lang: str | None = None) -> Iterator[Sample]:
         """Yield each sample with its references added, and with its image if it has none.
@@ -161,18 +161,28 @@ class References:
         return self._by_column[column].images.get(identifier)
 
 
+def _as_texts(identifier: object, texts: object) -> Texts:
+    """The references of one id, as Python callers have them."""
+    if isinstance(texts, str):
+        return (texts,)
+    listed = tuple(texts) if isinstance(texts, Iterable) and not isinstance(texts, bytes | Mapping) else None
+    if listed is None or not all(isinstance(text, str) for text in listed):
+        raise InputError(f"the references of {identifier!r} are texts, one or several, not {texts!r}.")
+    return listed
+
+
 class _ById:
     """References and images by one column."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, dict[str | None, Texts]] = {}
+        self.texts: dict[str, dict[str | None, list[str]]] = {}
         self.images: dict[str, ImageSource] = {}
 
     def add(self, identifier: str, lang: str | None, texts: Texts, image: ImageSource | None) -> None:
         if image is not None:
             self.images.setdefault(identifier, image)
         by_language = self.texts.setdefault(identifier, {})
-        by_language[lang] = by_language.get(lang, ()) + texts
+        by_language.setdefault(lang, []).extend(texts)
 
 
 class _Join:

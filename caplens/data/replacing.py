@@ -58,6 +58,8 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = _real(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() and _previous(target).is_dir():
+            _previous(target).rename(target)
         temporary = temporary_folder(target.parent, target.name)
     except OSError as error:
         raise InputError(f"{target}: this folder cannot be created ({error.strerror}). Choose another.") from None
@@ -80,10 +82,20 @@ def _exchange(temporary: Path, target: Path) -> None:
         names = os.fsencode(temporary), os.fsencode(target)
         if not rename(_AT_WORKING_FOLDER, names[0], _AT_WORKING_FOLDER, names[1], _EXCHANGE):
             return
-    previous = temporary_folder(target.parent, target.name)
-    target.rename(previous / target.name)
-    temporary.rename(target)
+    previous = _previous(target)
     shutil.rmtree(previous, ignore_errors=True)
+    target.rename(previous)
+    try:
+        temporary.rename(target)
+    except OSError:
+        previous.rename(target)
+        raise
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def _previous(target: Path) -> Path:
+    """Where the old folder is for the moment in which there is neither, on systems that cannot exchange two."""
+    return target.with_name(f"{target.name}.previous")
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:

@@ -1,12 +1,13 @@
 """`Sample`: one caption about one image or video; `Rating`: one person's judgement of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
 from caplens.data.languages import base_language
 from caplens.data.media import ImageSource, VideoSource
+from caplens.errors import InputError
 
 IMAGE_ID = "image_id"
 """The id of a row that has no `id`, as in COCO; in a row that has both, `id` is the caption's and this that of its image."""
@@ -62,6 +63,10 @@ class Sample:
     invalid: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.id, str):
+            raise InputError(f"the id of a sample is text, not {self.id!r}.")
+        if self.references is None or not isinstance(self.references, Iterable) or not isinstance(self.ratings, Iterable):
+            raise InputError(f"sample {self.id!r}: its references are texts and its ratings numbers, in lists.")
         if isinstance(self.references, str):
             object.__setattr__(self, "references", (self.references,))
         elif not isinstance(self.references, tuple):

@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 _SUFFIX = ".tmp"
@@ -39,7 +40,7 @@ def new_scratch_folder() -> Path:
 
 def _prefix(folder: Path, name: str) -> str:
     """`.NAME.HOST-PID-`, after removing what dead processes of this machine left under such a name."""
-    host = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+    host = hashlib.sha256(f"{socket.gethostname()} {_process_numbers()}".encode()).hexdigest()[:8]
     start = f".{name[:_LONGEST_PREFIX]}.{host}-"
     with os.scandir(folder) as entries:
         abandoned = [entry.path for entry in entries if _is_abandoned(entry.name, start)]
@@ -47,8 +48,18 @@ def _prefix(folder: Path, name: str) -> str:
         if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
             shutil.rmtree(path, ignore_errors=True)
         else:
-            Path(path).unlink(missing_ok=True)
+            # Of another user, it is not ours to remove.
+            with suppress(OSError):
+                Path(path).unlink()
     return f"{start}{os.getpid()}-"
+
+
+def _process_numbers() -> str:
+    """What the numbers of processes mean: in each container they begin anew."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
 
 
 def _is_abandoned(name: str, start: str) -> bool:

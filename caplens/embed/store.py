@@ -6,6 +6,8 @@ SQLite's write-ahead log makes every batch that was written survive `kill -9`, a
 carries a checksum; a row, or a whole file, that is damaged is treated as missing and computed again.
 """
 
+import os
+import re
 import shutil
 import sqlite3
 import time
@@ -22,7 +24,7 @@ import numpy as np
 
 from caplens.arrays import Flags, Vectors
 from caplens.data.cache import cache_folder
-from caplens.data.files import expanded
+from caplens.data.files import expanded, open_regular
 from caplens.data.temporary import new_scratch_folder
 from caplens.errors import CaplensError, InputError, option
 from caplens.progress import logger, track
@@ -30,6 +32,8 @@ from caplens.progress import logger, track
 T = TypeVar("T")
 
 _SUFFIX = ".vectors"
+_NAME = re.compile(r"[\w-]{1,32}\.vectors")
+_SQLITE = b"SQLite format 3\0"
 _LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
 _KEYS_PER_QUERY = 500
@@ -174,8 +178,11 @@ class ModelVectors:
         connection.execute("PRAGMA page_size = 16384")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.executescript(_TABLES)
+        # In one transaction, so that nobody finds tables without the row that says whose they are.
+        connection.execute("BEGIN IMMEDIATE")
         with connection:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
             connection.execute("DELETE FROM about")
             connection.execute("INSERT INTO about VALUES (?, ?, ?)", (self._model, self._fingerprint, self._used or time.time()))
         return connection
@@ -256,7 +263,7 @@ class Store:
 
     def models(self) -> list[ModelVectorsInfo]:
         """The stored models, last used first."""
-        infos = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}")]
+        infos = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}") if _NAME.fullmatch(path.name) and path.is_file()]
         return sorted(infos, key=lambda about: -about.used)
 
     def remove(self, about: ModelVectorsInfo) -> None:
@@ -286,20 +293,34 @@ class Store:
     def _about(self, path: Path) -> ModelVectorsInfo:
         size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
         try:
-            path.open("rb").close()
+            with open_regular(path) as file:
+                start, used = file.read(len(_SQLITE)), os.fstat(file.fileno()).st_mtime
         except OSError as error:
-            return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path, error.strerror)
-        unopened: str | None = None
+            return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, 0.0, path, error.strerror)
+        # Another process may be making the file; and a file that is none of ours is not for us to remove.
+        unopened: str | None = _foreign(path, start)
+        if unopened is not None:
+            return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, unopened)
         # In a read-only folder SQLite opens a file with a write-ahead log only with immutable=1.
         for mode in ("mode=ro", "immutable=1"):
             try:
                 with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_LOCK_TIMEOUT)) as connection:
+                    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                        return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, "it is being made")
                     model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
                     (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
                     return ModelVectorsInfo(str(model), str(fingerprint), count, size, float(used), path)
             except (sqlite3.Error, TypeError, ValueError) as error:
                 unopened = None if _is_damage(error) else str(error)
         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path, unopened)
+
+
+def _foreign(path: Path, start: bytes) -> str | None:
+    """Why a file is not a store of ours, whole or damaged, if it is not."""
+    if not start:
+        return "it is being made"
+    hexadecimal = all(character in "0123456789abcdef" for character in path.name.removesuffix(_SUFFIX))
+    return None if start == _SQLITE or hexadecimal else "it is not a store of caplens"
 
 
 def default_store() -> Store:

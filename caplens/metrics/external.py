@@ -10,49 +10,73 @@ import numpy as np
 from caplens.data.files import Source
 from caplens.data.formats.json_document import finite_number
 from caplens.data.formats.jsonl import read_rows
+from caplens.data.rows import sample_from_row
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
 from caplens.terminal import visible
 
+ScoreKey = tuple[str, str | None, str | None]
+"""Id, language and system; None for what a score does not name."""
+
+
+def _keys_of(sample: Sample) -> list[ScoreKey]:
+    """Under what the score of a caption may be found, the most exact first."""
+    identifier, lang = sample.key
+    return list(dict.fromkeys((identifier, tag, system) for tag in (lang, None) for system in (sample.system, None)))
+
 
 class ExternalScoreCollector(Collector):
-    def __init__(self, scores: Mapping[str, float], source: str) -> None:
+    def __init__(self, scores: "Mapping[ScoreKey, float]", source: str) -> None:
         super().__init__(frozenset())
         self.key = ("external", id(scores))
         self.values: dict[int, float] = {}
         """Row -> score."""
         self._scores, self._source = scores, source
+        self._used: dict[ScoreKey, ScoreKey] = {}
+        """Which caption each score belongs to."""
 
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         for row, sample in zip(rows, samples, strict=True):
-            if sample.id in self._scores:
-                self.values[row] = self._scores[sample.id]
-            else:
+            key = next((key for key in _keys_of(sample) if key in self._scores), None)
+            if key is None:
                 self.errors[row] = RowError(f"{self._source} has no score for it")
+                continue
+            own = _keys_of(sample)[0]
+            if self._used.setdefault(key, own) != own:
+                raise InputError(
+                    f"{self._source}: the id {sample.id!r} is of captions in several languages or of several systems. Give each"
+                    " score its 'lang' and 'system'."
+                )
+            self.values[row] = self._scores[key]
 
 
 class ExternalScores(Metric):
-    """A metric whose values are known: sample id -> score."""
+    """A metric whose values are known: sample id -> score, or id, language and system -> score."""
 
     needs: frozenset[str] = frozenset()
 
-    def __init__(self, name: str, scores: Mapping[str, float]) -> None:
-        self.name, self._scores = name, scores
+    def __init__(self, name: str, scores: Mapping[str, float] | Mapping[ScoreKey, float]) -> None:
+        self.name = name
+        self._scores: dict[ScoreKey, float] = {
+            (key, None, None) if isinstance(key, str) else key: score for key, score in scores.items()
+        }
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "ExternalScores":
-        """JSON Lines with `id` and `score`; the metric is named after the file."""
-        scores: dict[str, float] = {}
+        """JSON Lines with `id` and `score`, and perhaps `lang` and `system`; the metric is named after the file."""
+        scores: dict[ScoreKey, float] = {}
         with Source(path) as source:
             for place, row in read_rows(source):
                 identifier, score = row.get("id"), finite_number(row.get("score"))
                 if isinstance(identifier, bool) or not isinstance(identifier, str | int) or score is None:
                     raise InputError(f"{place}: an 'id' and a 'score' that is a number are needed.")
-                if str(identifier) in scores:
+                sample = sample_from_row({**row, "id": identifier}, place, caption_required=False)
+                key = (*sample.key, sample.system)
+                if key in scores:
                     raise InputError(f"{place}: the id {str(identifier)!r} has a score already. Give each caption one score.")
-                scores[str(identifier)] = score
+                scores[key] = score
         if not scores:
             raise InputError(f"{path}: there are no scores in the file.")
         return cls(visible(Path(path).stem), scores)
@@ -65,5 +89,7 @@ class ExternalScores(Metric):
         assert isinstance(collector, ExternalScoreCollector)
         values = np.full(size, np.nan)
         values[list(collector.values)] = list(collector.values.values())
-        content = hashlib.sha256(repr(sorted(self._scores.items())).encode()).hexdigest()[:8]
+        # Scores without language and system have the hash that they had before these could be given.
+        plain = sorted((key[0] if key[1:] == (None, None) else str(key), score) for key, score in self._scores.items())
+        content = hashlib.sha256(repr(plain).encode()).hexdigest()[:8]
         return Scores(values, mean_of(values), signature(self.name, given=content), mean_statistics(values), mean_pool)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from caplens.data.files import Place, Source
+from caplens.data.formats.json_document import parse_json
 from caplens.errors import InputError
 from caplens.results.base import Content, Result, ResultRow
 from caplens.results.table import Cell, Table
@@ -80,9 +81,9 @@ def read_training_log(path: Path) -> TrainingLog:
 def _parsed(line: str) -> tuple[str, LogLine] | None:
     """The stage and the numbers of a line, or None if it is not a line of a log."""
     try:
-        row = json.loads(line)
+        row = parse_json(line, Place(Path()))
         values = {key: float(value) for key, value in row.items() if key != "stage"}
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+    except (InputError, ValueError, TypeError, AttributeError, OverflowError):
         return None
     complete = "stage" in row and {"step", "loss"} <= values.keys() and bool(np.isfinite(list(values.values())).all())
     return (str(row["stage"]), values) if complete else None

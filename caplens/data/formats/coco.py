@@ -28,26 +28,38 @@ def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Plac
     annotations, images = document["annotations"], document.get("images", [])
     if not isinstance(annotations, list) or not isinstance(images, list):
         raise InputError(f"{path}: 'annotations' and 'images' must be lists, as in captions_val2014.json.")
-    names = {
-        image["id"]: image.get("file_name")
-        for image in images
-        if isinstance(image, dict) and isinstance(image.get("id"), int | str)
-    }
-    references: dict[Any, list[str]] = {}
+    names = _file_names(images, path)
+    references: dict[tuple[int | str, str | None], list[str]] = {}
     for number, annotation in enumerate(annotations, 1):
         place = Place(path, number, "annotation")
         if (
             not isinstance(annotation, dict)
-            or not isinstance(annotation.get("image_id"), int | str)
+            or not _is_id(annotation.get("image_id"))
             or not isinstance(annotation.get("caption"), str)
         ):
             raise InputError(f"{place}: each annotation needs an 'image_id' (number or text) and a 'caption' (text).")
-        references.setdefault(annotation["image_id"], []).append(annotation["caption"])
-    for number, (image_id, captions) in enumerate(references.items(), 1):
-        row: Row = {"id": image_id, "references": captions}
+        lang = annotation.get("lang") if isinstance(annotation.get("lang"), str) else None
+        references.setdefault((annotation["image_id"], lang), []).append(annotation["caption"])
+    for number, ((image_id, lang), captions) in enumerate(references.items(), 1):
+        row: Row = {"id": image_id, "references": captions, **({} if lang is None else {"lang": lang})}
         if names.get(image_id):
             row["image"] = names[image_id]
         yield Place(path, number, "image"), row
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _file_names(images: list[Any], path: Path) -> dict[Any, Any]:
+    """Image id -> file name."""
+    names: dict[Any, Any] = {}
+    for number, image in enumerate(images, 1):
+        if isinstance(image, dict) and _is_id(image.get("id")):
+            name = image.get("file_name")
+            if names.setdefault(image["id"], name) != name:
+                raise InputError(f"{Place(path, number, 'image')}: the id {image['id']!r} has another file name before.")
+    return names
 
 
 def write_results(samples: Iterable[Sample], path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from caplens.data.files import Place
 from caplens.data.rows import sample_from_row
 from caplens.data.sample import Sample
+from caplens.errors import InputError
 
 
 @runtime_checkable
@@ -24,6 +25,8 @@ def is_dataframe(value: object) -> bool:
 def read_dataframe(frame: Any) -> Iterator[Sample]:
     """A sample per row; columns are named as in a file, and rows without an `id` are numbered."""
     columns = [str(column) for column in frame.columns]
+    if len(set(columns)) < len(columns):
+        raise InputError("the data frame has two columns of one name. Rename one of them.")
     numbered = not {"id", "image_id"} & set(columns)
     rows = frame.iter_rows() if hasattr(frame, "iter_rows") else frame.itertuples(index=False, name=None)
     for number, values in enumerate(rows):

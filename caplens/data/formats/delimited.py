@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
     start = 1
     try:
         header = [_canonical_name(name.strip()) for name in next(reader)]
-        repeated = {name for name in header if header.count(name) > 1}
+        repeated = {name for name, count in Counter(header).items() if count > 1}
         if repeated:
             raise InputError(f"{Place(source.path, 1)}: the column {min(repeated)!r} appears twice. Rename one of them.")
         start = reader.line_num + 1

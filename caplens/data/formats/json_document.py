@@ -6,7 +6,7 @@ from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
-from caplens.data.files import Place, Source
+from caplens.data.files import Place, Source, max_line_bytes, too_long
 from caplens.errors import InputError
 
 
@@ -17,6 +17,7 @@ def read_document(source: Source) -> Any:
 
 def parse_json(text: str, place: Place) -> Any:
     """The value of a JSON text that begins at `place`; NaN, which is not JSON, is null."""
+    _check_memory(text, place)
     try:
         value = json.loads(
             text, object_pairs_hook=lambda pairs: _without_repeats(pairs, place), parse_constant=_CONSTANTS.get, strict=False
@@ -32,6 +33,17 @@ def parse_json(text: str, place: Place) -> Any:
     return value
 
 
+def _check_memory(text: str, place: Place) -> None:
+    """An empty list is two characters of JSON, and fifty bytes or more of memory."""
+    limit = _VALUES_PER_LINE * max_line_bytes()
+    if len(text) > _SMALL and _CONTAINER_BYTES * (text.count("[") + text.count("{")) + _VALUE_BYTES * text.count(",") > limit:
+        raise too_long(place, "what the JSON holds", limit)
+
+
+_SMALL = 1 << 20
+_CONTAINER_BYTES, _VALUE_BYTES = 100, 50
+_VALUES_PER_LINE = 24
+"""How many times larger than a line the values of a JSON text may be in memory."""
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 """What Python's JSON knows beyond JSON."""
 

@@ -1,17 +1,20 @@
 """Parquet, through pyarrow (the `parquet` extra)."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from caplens.data.files import Place
+from caplens.data.files import Place, max_line_bytes, too_long
 from caplens.data.formats.json_document import to_json
 from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
 from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
 
 _BATCH = 10_000
+_CHUNK_PER_LINE = 16
+"""How many times larger than a line a column of a row group may be."""
 
 
 def _pyarrow() -> Any:
@@ -28,6 +31,7 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
     try:
         number = 0
         with arrow.parquet.ParquetFile(path) as table:
+            _check_columns(table, path)
             for batch in table.iter_batches(_BATCH):
                 for values in batch.to_pylist():
                     number += 1
@@ -43,6 +47,21 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: not a readable Parquet file ({reason}). Get it again.") from None
+
+
+def _check_columns(table: Any, path: Path) -> None:
+    """Raise an error if a name appears twice, or if a column would fill the memory: a small file can hold a large one."""
+    repeated = [name for name, count in Counter(table.schema_arrow.names).items() if count > 1]
+    if repeated:
+        raise InputError(f"{path}: the column {repeated[0]!r} appears twice. Rename one of them.")
+    limit = _CHUNK_PER_LINE * max_line_bytes()
+    for group in range(table.metadata.num_row_groups):
+        columns = table.metadata.row_group(group)
+        for number in range(columns.num_columns):
+            if columns.column(number).total_uncompressed_size > limit:
+                raise too_long(
+                    Place(path, group + 1, "row group"), f"the column {columns.column(number).path_in_schema!r}", limit
+                )
 
 
 def write(samples: Iterable[Sample], path: Path) -> None:

@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Generator, Tensor, nn
 
+from caplens.backbones.hub import file_hash
 from caplens.data.replacing import replacing
 from caplens.errors import InputError, option, reason
 from caplens.progress import note_kept
@@ -60,16 +61,22 @@ class Run:
 
     def stage(self, name: str, network: nn.Module, train: Callable[[], Mapping[str, Tensor]]) -> None:
         """Load the weights of a stage into `network`, from its file; where there is none, train them first."""
-        path = self.folder / f"{name}.safetensors"
+        path, digest = self.folder / f"{name}.safetensors", self.folder / f"{name}.sha256"
         if not path.is_file():
             weights = {key: value.detach().float().cpu().clone().contiguous() for key, value in train().items()}
             if self.group.is_main:
                 _write(path, weights)
+                digest.write_text(file_hash(path), encoding="ascii")
             self.group.wait()
+        elif digest.is_file() and digest.read_text(encoding="ascii", errors="replace") != file_hash(path):
+            raise InputError(f"{path}: these weights are damaged. Remove the file to train them again.")
         if self.group.is_main:
             checkpoint_of(self.folder, name).unlink(missing_ok=True)
         try:
-            network.load_state_dict(load_file(path))
+            weights = load_file(path)
+            if not all(bool(value.isfinite().all()) for value in weights.values()):
+                raise InputError(f"{path}: a weight is not a number. Remove the file to train it again, with a smaller rate.")
+            network.load_state_dict(weights)
         except (SafetensorError, RuntimeError) as error:
             raise InputError(
                 f"{path}: these weights do not fit ({reason(error)}). Remove the file to train them again."
