@@ -32,7 +32,7 @@ _MAX_LINE = "CAPLENS_MAX_LINE_MB"
 _DEFAULT_MAX_LINE = 32
 _DOCUMENT = 4
 """How many times larger than a line a JSON document may be."""
-_MOST_UNPACKED, _MOST_RATIO = 256 << 20, 1000
+_MOST_UNPACKED, _MOST_RATIO = 16 << 20, 1000
 """A file that unpacks to more than this, and to so many times its size, was made to fill a memory or a day."""
 _CHUNK = 1 << 20
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
@@ -181,7 +181,7 @@ def _copy_of(stream: IO[bytes], name: str) -> Path:
     """What a stream holds, in a file. One whose line passes the limit, as a device without end does, is refused."""
     folder = new_scratch_folder()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    limit, line = max_line_bytes(), 0
+    limit, line = _DOCUMENT * max_line_bytes(), 0
     copy = folder / Path(name).name
     try:
         with copy.open("wb") as out:
