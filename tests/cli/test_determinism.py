@@ -50,6 +50,7 @@ def _hashes(arguments, folder, outputs):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_writes_the_same_bytes_under_every_hash_seed(tmp_path, name):
     arguments = COMMANDS[name]

@@ -34,6 +34,7 @@ print(done.stderr.decode())
     return status, message, kilobytes * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "start", "unit", "end"),
     [

@@ -37,6 +37,7 @@ def test_a_job_survives_being_killed_starved_and_doubled(folder, job, tmp_path_f
         together(folder, job, wanted)
 
 
+@pytest.mark.slow
 def test_a_damaged_store_gives_the_same_scores(folder, tmp_path):
     job = JOBS[0]
     prepared = tmp_path / "job"

@@ -16,6 +16,7 @@ from caplens.embed.memory import MemoryBudget
 GIGABYTE = 1 << 30
 
 
+@pytest.mark.slow
 def test_a_hundred_hostile_images_are_scored_within_a_gigabyte(tmp_path):
     """One of each kind here; `PYTHONPATH=tests python -m faults.test_hostile_images` scores a hundred and prints the peak."""
     peak, errors = score_hostile_images(tmp_path, len(KINDS))
