@@ -53,6 +53,10 @@ def image_from_array(array: "ImageArray") -> Image:
         raise InputError(f"an image has height, width and three channels, not the shape {tuple(pixels.shape)}.")
     if pixels.shape[2] != _CHANNELS:
         pixels = pixels.transpose(1, 2, 0)
+    if not pixels.size or pixels.dtype.kind not in "biuf":
+        raise InputError(
+            f"an image of the shape {tuple(pixels.shape)} and the type {pixels.dtype} has no pixels that can be seen."
+        )
     if pixels.dtype.kind == "f":
         if not (pixels.min() >= 0 and pixels.max() <= 1):
             raise InputError("an image of fractions must lie between 0 and 1; undo the normalisation that a model needs.")

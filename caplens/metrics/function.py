@@ -77,7 +77,7 @@ class FunctionMetric(Metric):
             numbers = cast(SampleFunction, self.function)(samples)
         try:
             values = np.asarray(list(numbers), dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"the metric {self.name} must return numbers, one for each sample.") from None
         if values.shape != (len(samples),):
             raise InputError(f"the metric {self.name} returned values of shape {values.shape} for {len(samples)} samples.")

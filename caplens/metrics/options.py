@@ -21,6 +21,20 @@ from caplens.metrics.prompts import Prompt
 ModelChoice = str | Backbone | Engine
 
 
+_TYPES: dict[str, tuple[type, ...]] = {
+    "tokenizer": (str,),
+    "lang": (str,),
+    "weight": (int, float),
+    "overlong": (str,),
+    "device": (str,),
+    "dtype": (str,),
+    "batch_size": (int,),
+    "workers": (int,),
+    "store": (Store, str, PathLike),
+}
+"""Option -> what its value may be, beside None."""
+
+
 @dataclass(frozen=True)
 class ScoringOptions:
     """How captions are scored.
@@ -67,6 +81,10 @@ class ScoringOptions:
     keep_store: bool = True
 
     def __post_init__(self) -> None:
+        for name, types in _TYPES.items():
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
+                raise InputError(f"the option {name!r} is {' or '.join(kind.__name__ for kind in types)}, not {value!r}.")
         base_language(self.lang or "en")
         if self.model is not None and not isinstance(self.model, str | Backbone | Engine):
             raise InputError(f"a model is a name, a Backbone or an Engine, not {self.model!r}.")

@@ -23,6 +23,9 @@ def draws_of_groups(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
 
     The same seed gives the same draws.
     """
+    for name, value in (("resamples", resamples), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            raise InputError(f"{name} is a whole number, not {value!r}.")
     if resamples < 1:
         raise InputError(f"at least one resample is needed, not {resamples}.")
     if groups < 1:

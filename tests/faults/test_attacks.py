@@ -223,3 +223,19 @@ def test_values_of_wrong_types_are_input_errors():
     ):
         with pytest.raises(InputError):
             Sample(**{"caption": "a", **fields})
+    for options in (
+        {"lang": 5},
+        {"weight": "x"},
+        {"device": 5},
+        {"workers": "x"},
+        {"store": 5},
+        {"seed": -1},
+        {"resamples": 1.5},
+    ):
+        with pytest.raises(InputError):
+            caplens.score(["a dog"], ["length"], **options)
+    for image in (np.zeros((0, 0, 3)), np.full((2, 2, 3), "x")):
+        with pytest.raises(InputError):
+            caplens.score(["a dog"], ["clipscore"], images=[image])
+    with pytest.raises(InputError, match="must return numbers"):
+        caplens.score(["a dog"], [lambda caption: 10**400])
