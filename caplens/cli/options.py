@@ -34,7 +34,10 @@ DfOption = Annotated[
 ]
 ScoresOption = Annotated[
     list[Path] | None,
-    typer.Option(help="Scores of your own metric: JSONL with id and score, named after the file; may be given several times."),
+    typer.Option(
+        help="Scores of your own metric: JSONL with id and score, and lang and system where ids repeat; named after"
+        " the file, may be given several times."
+    ),
 ]
 AllowFormulas = Annotated[
     bool,
