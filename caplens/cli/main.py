@@ -1,5 +1,6 @@
 """The `caplens` command."""
 
+import atexit
 import io
 import os
 import signal
@@ -46,6 +47,8 @@ def main() -> None:
     """Run the command that the arguments name; a person who presses Ctrl-C reads one line, and a program gets status 130."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _stop)
+        # Once the work is done, what is left is Python's own end, in which a signal would find no handler.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         _main(sys.argv[1:])
     except BaseException as problem:
