@@ -104,6 +104,11 @@ def start(folder: Path, arguments: list[str], limit: int | None = None) -> "subp
     )
 
 
+def plain_environment() -> dict[str, str]:
+    """The environment without what measures coverage: it writes files of its own, and makes loops slow."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+
+
 def _scratch(folder: Path) -> Path:
     path = folder / "scratch"
     path.mkdir(exist_ok=True)

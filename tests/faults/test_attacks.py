@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from extras import need
+from faults.harness import EXAMPLES, GOOD, plain_environment
 
 import caplens
 from caplens.data import Sample, SampleFile, read_references, replacing
@@ -28,7 +29,8 @@ done = subprocess.run([sys.executable, "-m", "caplens", *sys.argv[1:]], capture_
 print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 print(done.stderr.decode())
 """
-    done = subprocess.run([sys.executable, "-c", program, *arguments], cwd=folder, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, cwd=folder, env=plain_environment(), capture_output=True, text=True, timeout=60)
     first, _, message = done.stdout.partition("\n")
     status, kilobytes = map(int, first.split())
     return status, message, kilobytes * 1024
@@ -187,8 +189,6 @@ def test_a_damaged_entry_of_the_cache_of_hashes_is_computed_again(tmp_path, monk
 def test_damaged_weights_of_a_run_do_not_replace_its_model(tmp_path, caplens):
     need("torch")
     need("onnx")
-    from faults.harness import EXAMPLES, GOOD
-
     train = ("train", "prmcs", GOOD, "--images", EXAMPLES, "--device", "cpu", "--set", "train.steps=2", "--set", "train.photos=4")
     assert caplens(*train, "--out", tmp_path / "run").status == 0
     model = (tmp_path / "run" / "model" / "text.onnx").read_bytes()

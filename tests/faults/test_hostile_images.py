@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from faults.harness import plain_environment
 from faults.hostile_images import KINDS, write_hostile_images
 from PIL import Image
 
@@ -34,7 +35,11 @@ def score_hostile_images(folder, count):
                " print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)"]  # fmt: skip
     score = [sys.executable, "-m", "caplens", "score", "captions.jsonl", "--images", "images", "-m", "clipscore"]
     done = subprocess.run(
-        [*command, *score, "--no-store", "--workers", "4", "-o", "scores.json", "-q"], cwd=folder, capture_output=True, text=True
+        [*command, *score, "--no-store", "--workers", "4", "-o", "scores.json", "-q"],
+        cwd=folder,
+        env=plain_environment(),
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 3, done.stderr
     assert "Traceback" not in done.stderr
