@@ -88,7 +88,7 @@ def start(folder: Path, arguments: list[str], limit: int | None = None) -> "subp
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     environment = {
-        **os.environ,
+        **plain_environment(),
         "CAPLENS_CACHE": str(folder / "cache"),
         "PYTHONHASHSEED": "random",
         "TMPDIR": str(_scratch(folder)),
