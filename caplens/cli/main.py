@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,14 +56,14 @@ def main() -> None:
         # Interrupted in the middle of an import, libraries raise errors of their own.
         if not _interrupted and not isinstance(problem, OSError | MemoryError):
             raise
-        from caplens.cli.output import error
+        # Nothing large may be imported here: what was interrupted may have been the import of it.
         from caplens.progress import kept
+        from caplens.terminal import visible
 
-        if _interrupted:
-            error(f"interrupted. {' '.join(kept) or 'Nothing was written.'}")
-            sys.exit(_INTERRUPTED)
-        error(_system_error(problem))
-        sys.exit(2)
+        said = f"interrupted. {' '.join(kept) or 'Nothing was written.'}" if _interrupted else _system_error(problem)
+        with suppress(OSError):
+            print(f"caplens: {visible(said)}", file=sys.stderr)
+        sys.exit(_INTERRUPTED if _interrupted else 2)
 
 
 def _system_error(problem: BaseException) -> str:
