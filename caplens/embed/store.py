@@ -14,7 +14,7 @@ import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -291,7 +291,11 @@ class Store:
             vectors.close()
 
     def _about(self, path: Path) -> ModelVectorsInfo:
-        size = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
+        size = 0
+        for part in path.parent.glob(f"{path.name}*"):
+            # The side files of SQLite go when the last process closes the store.
+            with suppress(FileNotFoundError):
+                size += part.stat().st_size
         try:
             with open_regular(path) as file:
                 start, used = file.read(len(_SQLITE)), os.fstat(file.fileno()).st_mtime
