@@ -37,22 +37,22 @@ def pinned(path: Path) -> dict[str, tuple[str, set[str]]]:
 
 def main() -> None:
     report, path = Path(sys.argv[1]), Path(sys.argv[2])
-    found, known = resolved(report), pinned(path)
+    distributions, pins = resolved(report), pinned(path)
     if "--write" in sys.argv:
         lines = []
-        for name, (version, digest) in sorted(found.items()):
+        for name, (version, digest) in sorted(distributions.items()):
             # A version may have several builds: those that were known stay.
-            hashes = sorted({digest, *(known[name][1] if known.get(name, ("",))[0] == version else ())})
+            hashes = sorted({digest, *(pins[name][1] if pins.get(name, ("",))[0] == version else ())})
             lines.append(" ".join([f"{name}=={version}", *(f"--hash=sha256:{value}" for value in hashes)]))
         path.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     problems = [
         f"{name} {version}: sha256 {digest} is not the one in {path}"
-        for name, (version, digest) in sorted(found.items())
-        if known.get(name, ("", set()))[0] != version or digest not in known[name][1]
+        for name, (version, digest) in sorted(distributions.items())
+        if pins.get(name, ("", set()))[0] != version or digest not in pins[name][1]
     ]
     if problems and "--write" not in sys.argv:
         sys.exit("\n".join(problems))
-    print(f"{len(found)} distributions have the hashes of {path}")
+    print(f"{len(distributions)} distributions have the hashes of {path}")
 
 
 if __name__ == "__main__":

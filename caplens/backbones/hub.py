@@ -214,9 +214,9 @@ def file_hash(path: Path) -> str:
         version = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
         cached = cache_folder() / "hashes" / hashlib.sha256(version.encode()).hexdigest()
         if cached.is_file():
-            known = cached.read_text(encoding="ascii", errors="replace")
-            if _HASH.fullmatch(known):
-                return known
+            digest = cached.read_text(encoding="ascii", errors="replace")
+            if _HASH.fullmatch(digest):
+                return digest
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:

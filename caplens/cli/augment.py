@@ -34,9 +34,10 @@ def augment(
 ) -> dict[str, Any]:
     """Generate an image of each caption and a caption of each photo, as further positives for 'caplens train pacs'."""
     require("torch", "Generating images and captions", "augment")
-    from caplens.training.augment import augment_captions, check_settings, load_painter
+    from caplens.training.augment import augment_captions, load_painter
+    from caplens.training.loop.run import claim_folder
 
-    check_settings(out, {"painter": painter, "captioner": captioner, "steps": steps, "size": size, "seed": seed})
+    claim_folder(out, {"painter": painter, "captioner": captioner, "steps": steps, "size": size, "seed": seed})
     paint = load_painter(painter, steps=steps, size=size, device=device)
     describe = load_captioner(captioner, device=device)
     written = augment_captions(list(SampleFile(captions)), images, out, paint, describe, seed=seed, batch=batch)

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import warnings
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,8 +38,6 @@ COMMANDS = {
 """Command -> the module that registers it; in the order of the help."""
 _INTERRUPTED = 130
 """The exit status of a program that was interrupted, as shells have it."""
-
-
 _interrupted = False
 
 
@@ -58,11 +55,10 @@ def main() -> None:
             raise
         # Nothing large may be imported here: what was interrupted may have been the import of it.
         from caplens.progress import kept
-        from caplens.terminal import visible
+        from caplens.terminal import say
 
-        said = f"interrupted. {' '.join(kept) or 'Nothing was written.'}" if _interrupted else _system_error(problem)
-        with suppress(OSError):
-            print(f"caplens: {visible(said)}", file=sys.stderr)
+        why = f"interrupted. {' '.join(kept) or 'Nothing was written.'}" if _interrupted else _system_error(problem)
+        say(f"caplens: {why}")
         sys.exit(_INTERRUPTED if _interrupted else 2)
 
 

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from caplens.progress import logger
 from caplens.report import latex, markdown
 from caplens.results.base import ROW_WRITERS, TEXT_WRITERS, Result, ResultRow, json_text
 from caplens.results.table import Table, print_tables, render_text
-from caplens.terminal import visible
+from caplens.terminal import say, visible
 
 
 class Format(StrEnum):
@@ -207,9 +207,3 @@ def warn(messages: Iterable[str]) -> None:
 
 def error(message: object) -> None:
     say(f"caplens: {message}")
-
-
-def say(message: str) -> None:
-    """A line on standard error; where that cannot be written, there is nowhere left to say it."""
-    with suppress(OSError):
-        print(visible(message), file=sys.stderr)

@@ -94,7 +94,8 @@ def prune(
         raise InputError(f"give a model's name, or at least {_SHORT} characters of its fingerprint; --all removes all.")
     kept = _store(store)
     rule = PruneRule(model, older_than, max_size, everything)
-    removed = list(rule.choose(kept.models()))
+    # What could not be opened may be in order, or none of ours.
+    removed = list(rule.choose(about for about in kept.models() if about.unopened is None))
     if not dry_run:
         for about in removed:
             kept.remove(about)

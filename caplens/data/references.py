@@ -109,7 +109,9 @@ class References:
         return self._texts_of(sample.id, sample, lang)
 
     def _texts_of(self, identifier: str, sample: Sample, lang: str | None, column: str = "id") -> Texts:
-        by_language = self._by_column[column].texts.get(identifier, {})
+        by_language = self._by_column[column].texts.get(identifier)
+        if by_language is None:
+            return ()
         lang = sample.key[1] or (base_language(lang) if lang else None)
         languages = [code for code in by_language if code is not None]
         if lang is None and len(languages) > 1:
@@ -192,14 +194,16 @@ class _Join:
         self._references, self._lang = references, lang
         self.columns: tuple[str, str] | None = None
         self._seen: set[object] = set()
+        self._columns_of_references = [column for column, by_id in references._by_column.items() if by_id.texts]
 
     def references(self, sample: Sample) -> Texts:
         """The references of a sample. An error if two pairs of columns give different ones, or this sample others than before."""
-        ids = {"id": sample.id} | ({} if sample.image_id is None else {IMAGE_ID: sample.image_id})
+        image_id = sample.image_id
+        ids = (("id", sample.id),) if image_id is None else (("id", sample.id), (IMAGE_ID, image_id))
         matches = {
             (own, other): texts
-            for own, identifier in ids.items()
-            for other in ("id", IMAGE_ID)
+            for own, identifier in ids
+            for other in self._columns_of_references
             if (texts := self._references._texts_of(identifier, sample, self._lang, other))
         }
         if not matches:
@@ -212,7 +216,7 @@ class _Join:
             )
         if self.columns is None:
             self.columns = next(iter(matches))
-            if sample.image_id is not None or self.columns != ("id", "id"):
+            if image_id is not None or self.columns != ("id", "id"):
                 logger.warning(f"{self._references.source}: joined to captions by {_described(*self.columns)}.")
         return matches[self.columns]
 

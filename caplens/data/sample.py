@@ -1,6 +1,6 @@
 """`Sample`: one caption about one image or video; `Rating`: one person's judgement of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
@@ -65,15 +65,16 @@ class Sample:
     def __post_init__(self) -> None:
         if not isinstance(self.id, str):
             raise InputError(f"the id of a sample is text, not {self.id!r}.")
-        if self.references is None or not isinstance(self.references, Iterable) or not isinstance(self.ratings, Iterable):
-            raise InputError(f"sample {self.id!r}: its references are texts and its ratings numbers, in lists.")
-        if isinstance(self.references, str):
-            object.__setattr__(self, "references", (self.references,))
-        elif not isinstance(self.references, tuple):
-            object.__setattr__(self, "references", tuple(self.references))
-        if self.ratings and not all(isinstance(rating, Rating) for rating in self.ratings):
-            ratings = tuple(rating if isinstance(rating, Rating) else Rating(rating) for rating in self.ratings)
-            object.__setattr__(self, "ratings", ratings)
+        try:
+            if isinstance(self.references, str):
+                object.__setattr__(self, "references", (self.references,))
+            elif not isinstance(self.references, tuple):
+                object.__setattr__(self, "references", tuple(self.references))
+            if self.ratings and not all(isinstance(rating, Rating) for rating in self.ratings):
+                ratings = tuple(rating if isinstance(rating, Rating) else Rating(rating) for rating in self.ratings)
+                object.__setattr__(self, "ratings", ratings)
+        except TypeError:
+            raise InputError(f"sample {self.id!r}: its references are texts and its ratings numbers, in lists.") from None
 
     @property
     def key(self) -> tuple[str, str | None]:

@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import re
 import shutil
 import socket
 import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _SUFFIX = ".tmp"
@@ -14,7 +16,7 @@ _LONGEST_PREFIX = 40
 
 
 def temporary_file(folder: Path, name: str) -> Path:
-    """A new, empty file in `folder` for what will become the file `name`; what dead processes left there of it is swept."""
+    """A new, empty file in `folder` for what will become the file `name`."""
     handle, path = tempfile.mkstemp(_SUFFIX, _prefix(folder, name), folder)
     # mkstemp creates files that only their owner can read; results get the user's default permissions.
     umask = os.umask(0)
@@ -25,7 +27,7 @@ def temporary_file(folder: Path, name: str) -> Path:
 
 
 def temporary_folder(folder: Path, name: str) -> Path:
-    """A new folder in `folder` for what will become the folder `name`; what dead processes left there of it is swept."""
+    """A new folder in `folder` for what will become the folder `name`."""
     path = Path(tempfile.mkdtemp(_SUFFIX, _prefix(folder, name), folder))
     umask = os.umask(0)
     os.umask(umask)
@@ -39,38 +41,42 @@ def new_scratch_folder() -> Path:
 
 
 def _prefix(folder: Path, name: str) -> str:
-    """`.NAME.HOST-PID-`, after removing what dead processes of this machine left under such a name."""
-    host = hashlib.sha256(f"{socket.gethostname()} {_process_numbers()}".encode()).hexdigest()[:8]
-    start = f".{name[:_LONGEST_PREFIX]}.{host}-"
+    """`.NAME.HOST-PID-`: whose a temporary file is. What dead processes left in the folder is removed first."""
+    _sweep(folder)
+    return f".{name[:_LONGEST_PREFIX]}.{_host()}-{os.getpid()}-"
+
+
+@cache
+def _sweep(folder: Path) -> None:
+    """Once for each folder, because listing one with many files takes long."""
     with os.scandir(folder) as entries:
-        abandoned = [entry.path for entry in entries if _is_abandoned(entry.name, start)]
-    for path in abandoned:
-        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
-            shutil.rmtree(path, ignore_errors=True)
+        abandoned = [entry for entry in entries if _is_abandoned(entry.name)]
+    for entry in abandoned:
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
         else:
             # Of another user, it is not ours to remove.
             with suppress(OSError):
-                Path(path).unlink()
-    return f"{start}{os.getpid()}-"
+                os.unlink(entry.path)
 
 
-def _process_numbers() -> str:
-    """What the numbers of processes mean: in each container they begin anew."""
+@cache
+def _host() -> str:
+    """This machine, and what the numbers of its processes mean: in each container they begin anew."""
     try:
-        return str(Path("/proc/self/ns/pid").readlink())
+        process_numbers = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
-        return ""
+        process_numbers = ""
+    return hashlib.sha256(f"{socket.gethostname()} {process_numbers}".encode()).hexdigest()[:8]
 
 
-def _is_abandoned(name: str, start: str) -> bool:
+def _is_abandoned(name: str) -> bool:
     """Whether a file is one of ours whose process is dead. A number that another process has got since keeps the file."""
-    if not name.startswith(start) or not name.endswith(_SUFFIX):
-        return False
-    process = name.removeprefix(start).partition("-")[0]
-    if os.name != "posix" or not process.isdecimal():
+    ours = re.fullmatch(rf"\..+\.{_host()}-(\d+)-.*{re.escape(_SUFFIX)}", name, re.DOTALL)
+    if ours is None or os.name != "posix":
         return False
     try:
-        os.kill(int(process), 0)
+        os.kill(int(ours[1]), 0)
     except (ProcessLookupError, OverflowError):
         return True
     except OSError:

@@ -7,7 +7,6 @@ carries a checksum; a row, or a whole file, that is damaged is treated as missin
 """
 
 import os
-import re
 import shutil
 import sqlite3
 import time
@@ -32,7 +31,6 @@ from caplens.progress import logger, track
 T = TypeVar("T")
 
 _SUFFIX = ".vectors"
-_NAME = re.compile(r"[\w-]{1,32}\.vectors")
 _SQLITE = b"SQLite format 3\0"
 _LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
@@ -263,7 +261,7 @@ class Store:
 
     def models(self) -> list[ModelVectorsInfo]:
         """The stored models, last used first."""
-        infos = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}") if _NAME.fullmatch(path.name) and path.is_file()]
+        infos = [self._about(path) for path in self.folder.glob(f"*{_SUFFIX}") if path.is_file()]
         return sorted(infos, key=lambda about: -about.used)
 
     def remove(self, about: ModelVectorsInfo) -> None:

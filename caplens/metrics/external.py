@@ -72,7 +72,8 @@ class ExternalScores(Metric):
                 identifier, score = row.get("id"), finite_number(row.get("score"))
                 if isinstance(identifier, bool) or not isinstance(identifier, str | int) or score is None:
                     raise InputError(f"{place}: an 'id' and a 'score' that is a number are needed.")
-                sample = sample_from_row({**row, "id": identifier}, place, caption_required=False)
+                about = {name: row.get(name) for name in ("id", "lang", "system")}
+                sample = sample_from_row(about, place, caption_required=False)
                 key = (*sample.key, sample.system)
                 if key in scores:
                     raise InputError(f"{place}: the id {str(identifier)!r} has a score already. Give each caption one score.")

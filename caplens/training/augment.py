@@ -6,7 +6,7 @@ stopped run can be resumed. The file that training reads is written at the end.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from caplens.backbones.pretrained import open_pretrained
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners import Captioner
 from caplens.data import Sample, with_images, write_samples
-from caplens.data.files import Source
-from caplens.data.formats.json_document import read_document, to_json
 from caplens.data.media import ImageSource
 from caplens.data.replacing import replacing
 from caplens.embed.images import UnreadableError, decode
@@ -97,28 +95,6 @@ def augment_captions(
     )
     write_samples(augmented, folder / "captions.jsonl")
     return folder / "captions.jsonl"
-
-
-def check_settings(folder: Path, settings: Mapping[str, object]) -> None:
-    """Write the settings of a run to its folder, or raise an error if the folder belongs to a run with others."""
-    path = folder / "augment.json"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{folder}: this folder cannot be created ({error.strerror}). Choose another with {option('out', 'FOLDER')}."
-        ) from None
-    if path.is_file():
-        with Source(path) as source:
-            known = read_document(source)
-        if known != dict(settings):
-            raise InputError(
-                f"{folder}: this folder holds images and captions of another painter or captioner, or of other settings. Choose"
-                f" another with {option('out', 'FOLDER')}."
-            )
-        return
-    with replacing(path) as temporary:
-        temporary.write_text(to_json(dict(settings), indent=1) + "\n", encoding="utf-8")
 
 
 def _is_usable(sample: Sample) -> bool:

@@ -128,16 +128,16 @@ def hashes(folder: Path, job: Job) -> dict[str, str]:
 
 def expected(folder: Path, job: Job) -> tuple[dict[str, str], float]:
     """What a run writes that nothing happens to, and how long it takes."""
-    whole = folder / "whole"
-    shutil.copytree(folder / "inputs", whole)
+    undisturbed = folder / "undisturbed"
+    shutil.copytree(folder / "inputs", undisturbed)
     for _ in range(2):
         # The second run is timed: what an earlier one has kept makes it shorter.
         began = time.monotonic()
-        status, messages = run(whole, job.arguments())
+        status, messages = run(undisturbed, job.arguments())
         assert status == 0, messages
         seconds = time.monotonic() - began
-    written = hashes(whole, job)
-    shutil.rmtree(whole)
+    written = hashes(undisturbed, job)
+    shutil.rmtree(undisturbed)
     return written, seconds
 
 

@@ -12,7 +12,7 @@ from extras import need
 from faults.harness import EXAMPLES, GOOD, plain_environment
 
 import caplens
-from caplens.data import Sample, SampleFile, read_references, replacing
+from caplens.data import Sample, SampleFile, read_references, replacing, temporary
 from caplens.data.replacing import replacing_folder
 from caplens.data.temporary import temporary_file
 from caplens.embed import Store
@@ -41,6 +41,7 @@ print(done.stderr.decode())
     ("name", "start", "unit", "end"),
     [
         ("lists.json.xz", b"[[]", b",[]", b"]"),
+        ("long row.jsonl.xz", b'{"id": "1", "caption": "a", "x": [[]', b",[]" * 3, b"]}"),
         ("row.jsonl.xz", b'{"id": "1", "caption": "a", "x": [[]', b",[]", b"]}"),
         ("text.jsonl.xz", '{"id": "1", "caption": "a", "x": "😀'.encode(), b"aaa", b'"}'),
         ("blank.jsonl.xz", b'{"id": "1", "caption": "a"}\n', b"\n\n\n", b""),
@@ -49,7 +50,7 @@ print(done.stderr.decode())
 def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path, name, start, unit, end):
     with lzma.open(tmp_path / name, "wb", preset=1) as out:
         out.write(start)
-        for _ in range(300):
+        for _ in range(100 if name.startswith("long") else 300):
             out.write(unit * ((1 << 20) // len(unit)))
         out.write(end)
     status, message, peak = _peak(tmp_path, "score", name, "-m", "length", "--resamples", "0")
@@ -87,6 +88,7 @@ def test_verify_keeps_what_is_not_a_store_and_what_is_being_made(tmp_path, caple
     os.mkfifo(tmp_path / "pipe.vectors")
     (tmp_path / "link.vectors").symlink_to("/nonexistent")
     caplens("store", "verify", "--store", tmp_path)
+    caplens("store", "prune", "--older-than", 1, "--store", tmp_path)
     assert (tmp_path / "glove.vectors").read_text(encoding="utf-8") == "the 0.1 0.2"
     assert (tmp_path / f"{'a' * 32}.vectors").exists()
     assert "model" in caplens("store", "info", "--store", tmp_path).out
@@ -169,7 +171,8 @@ def test_what_cannot_be_swept_is_left(tmp_path, monkeypatch):
     mine = temporary_file(tmp_path, "out.csv")
     dead = mine.with_name(mine.name.replace(f"-{os.getpid()}-", "-999999999-"))
     dead.touch()
-    monkeypatch.setattr("pathlib.Path.unlink", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
+    temporary._sweep.cache_clear()
+    monkeypatch.setattr("os.unlink", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
     assert temporary_file(tmp_path, "out.csv").exists()
 
 
@@ -202,12 +205,12 @@ def test_damaged_weights_of_a_run_do_not_replace_its_model(tmp_path, caplens):
 
 def test_augment_does_not_mix_two_captioners(tmp_path):
     need("torch")
-    from caplens.training.augment import check_settings
+    from caplens.training.loop.run import claim_folder
 
-    check_settings(tmp_path, {"captioner": "a", "size": 8})
-    check_settings(tmp_path, {"captioner": "a", "size": 8})
-    with pytest.raises(InputError, match="another painter or captioner"):
-        check_settings(tmp_path, {"captioner": "b", "size": 8})
+    claim_folder(tmp_path, {"captioner": "a", "size": 8})
+    claim_folder(tmp_path, {"captioner": "a", "size": 8})
+    with pytest.raises(InputError, match="another recipe, seed or data"):
+        claim_folder(tmp_path, {"captioner": "b", "size": 8})
 
 
 def test_values_of_wrong_types_are_input_errors():

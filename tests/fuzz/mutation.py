@@ -108,17 +108,17 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
 def _json_value(content: bytes, rng: random.Random) -> bytes:
     """Another value somewhere in a JSON document, or in one line of many."""
     lines = content.split(b"\n")
-    whole = _parsed(content)
+    document = _parsed(content)
     number = None
-    if whole is None:
+    if document is None:
         candidates = [index for index, line in enumerate(lines) if line.strip().startswith((b"{", b"["))]
         if not candidates:
             return _cell(content, rng)
         number = rng.choice(candidates)
-        whole = _parsed(lines[number])
-        if whole is None:
+        document = _parsed(lines[number])
+        if document is None:
             return _bytes(content, rng)
-    changed = json.dumps(_changed(whole[0], rng), ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
+    changed = json.dumps(_changed(document[0], rng), ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
     if number is None:
         return changed
     lines[number] = changed

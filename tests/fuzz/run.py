@@ -22,11 +22,11 @@ SECONDS = 10
 def fuzz(
     count: int, seed: int, share_of_commands: float, folder: Path, findings: Path | None = None
 ) -> tuple[Counter, list[str]]:
-    """Run `count` mutated inputs; returns how many each target got, and what was found."""
+    """Run `count` mutated inputs; returns how many each target got, and what failed."""
     rng = random.Random(seed)
     kinds = {True: commands() + arguments(), False: readers() + data_sets()}
     counts: Counter = Counter()
-    found: list[str] = []
+    failures: list[str] = []
     lay_out(folder)
     signal.signal(signal.SIGALRM, _hang)
     for number in range(count):
@@ -42,7 +42,7 @@ def fuzz(
             frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "caplens" in frame.filename]
             where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
             text = f"{target.name}, {name}: {type(error).__name__} at {where}: {str(error)[:200]}"
-            found.append(text)
+            failures.append(text)
             print(text, file=sys.stderr, flush=True)
             if findings is not None:
                 findings.mkdir(exist_ok=True)
@@ -51,7 +51,7 @@ def fuzz(
                 break
         finally:
             signal.alarm(0)
-    return counts, found
+    return counts, failures
 
 
 class Hang(BaseException):
@@ -71,11 +71,11 @@ def main() -> None:
     asked = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        counts, found = fuzz(asked.count, asked.seed, asked.commands, Path(folder), asked.findings)
+        counts, failures = fuzz(asked.count, asked.seed, asked.commands, Path(folder), asked.findings)
     for name, number in counts.most_common():
         print(f"{number:>9,}  {name}")
-    print(f"{sum(counts.values()):>9,}  inputs in {time.monotonic() - began:.0f} s, {len(found)} findings")
-    sys.exit(bool(found))
+    print(f"{sum(counts.values()):>9,}  inputs in {time.monotonic() - began:.0f} s, {len(failures)} findings")
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":

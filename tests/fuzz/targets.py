@@ -349,11 +349,11 @@ def _parquet_file() -> bytes:
 
 def data_sets() -> list[Target]:
     """The files of benchmarks, beside each other, one of them mutated."""
-    found = [Target(f"bench {name}", files, _benchmark(name)) for name, files in LAYOUTS.items()]
-    found.append(Target("crossmodal", CROSSMODAL, _crossmodal))
+    targets = [Target(f"bench {name}", files, _benchmark(name)) for name, files in LAYOUTS.items()]
+    targets.append(Target("crossmodal", CROSSMODAL, _crossmodal))
     if find_spec("pyarrow") is not None:
-        found.append(Target("parquet", {"captions.parquet": _parquet_file()}, _parquet))
-    return found
+        targets.append(Target("parquet", {"captions.parquet": _parquet_file()}, _parquet))
+    return targets
 
 
 OPTIONS = {
@@ -391,7 +391,7 @@ OPTIONS = {
 
 def _arguments(words: str) -> Callable[[Path, Path], None]:
     """A command whose options are the file: a JSON object of option -> value."""
-    known = OPTIONS[words]
+    defaults = OPTIONS[words]
 
     def run(folder: Path, path: Path) -> None:
         try:
@@ -399,7 +399,7 @@ def _arguments(words: str) -> Callable[[Path, Path], None]:
         except (ValueError, RecursionError):
             return
         if isinstance(options, dict):
-            given = [str(part).replace("\0", "") for name, value in options.items() if name in known for part in (name, value)]
+            given = [str(part).replace("\0", "") for name, value in options.items() if name in defaults for part in (name, value)]
             name, *more = words.split()
             before = ["train", more.pop(0)] if name == "train" else [name]
             command(*before, "{folder}/captions.jsonl", *more, *(part.replace("{", "{{").replace("}", "}}") for part in given))(

@@ -17,9 +17,9 @@ def test_mutated_inputs_get_a_result_or_a_sentence(seed, tmp_path):
     need("torch")
     from fuzz.run import fuzz
 
-    counts, found = fuzz(500, seed, 0.1, tmp_path)
+    counts, failures = fuzz(500, seed, 0.1, tmp_path)
     assert sum(counts.values()) == 500
-    assert not found
+    assert not failures
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)

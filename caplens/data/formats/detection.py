@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from caplens.data.files import Source
+from caplens.data.files import Place, Source
 from caplens.data.formats import delimited
-from caplens.data.formats.json_document import read_document
+from caplens.data.formats.json_document import check_memory, read_document
 from caplens.errors import InputError
 
 
@@ -16,7 +16,7 @@ def detect_format(path: Path) -> tuple[str, Any]:
     """
     with Source(path) as source:
         head = source.first_line()
-        if not head.strip():
+        if not head or head.isspace():
             raise InputError(f"{path}: the file is empty.")
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(f"{path}: this is UTF-16. Convert it, e.g. with: iconv -f utf-16 -t utf-8 {path.name}")
@@ -27,7 +27,7 @@ def detect_format(path: Path) -> tuple[str, Any]:
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         if start[:1] not in (b"{", b"["):
             return _detect_table(path, start), None
-        if start[:1] == b"{" and _is_jsonl(start):
+        if start[:1] == b"{" and _is_jsonl(start, path):
             return "jsonl", None
     with Source(path) as source:
         document = read_document(source)
@@ -52,9 +52,10 @@ def _detect_table(path: Path, start: bytes) -> str:
     return "tsv" if delimiter == "\t" else "csv"
 
 
-def _is_jsonl(start: bytes) -> bool:
+def _is_jsonl(start: bytes, path: Path) -> bool:
     """One object per line, unlike one document: the first line ends its object, and is a sample or has lines after it."""
     line, _, rest = start.partition(b"\n")
+    check_memory(line.decode(errors="replace"), Place(path, 1))
     try:
         first = json.loads(line, strict=False)
     except (ValueError, RecursionError):

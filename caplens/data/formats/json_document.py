@@ -17,7 +17,7 @@ def read_document(source: Source) -> Any:
 
 def parse_json(text: str, place: Place) -> Any:
     """The value of a JSON text that begins at `place`; NaN, which is not JSON, is null."""
-    _check_memory(text, place)
+    check_memory(text, place)
     try:
         value = json.loads(
             text, object_pairs_hook=lambda pairs: _without_repeats(pairs, place), parse_constant=_CONSTANTS.get, strict=False
@@ -33,10 +33,12 @@ def parse_json(text: str, place: Place) -> Any:
     return value
 
 
-def _check_memory(text: str, place: Place) -> None:
+def check_memory(text: str, place: Place) -> None:
     """An empty list is two characters of JSON, and fifty bytes or more of memory."""
+    if len(text) <= _SMALL:
+        return
     limit = _VALUES_PER_LINE * max_line_bytes()
-    if len(text) > _SMALL and _CONTAINER_BYTES * (text.count("[") + text.count("{")) + _VALUE_BYTES * text.count(",") > limit:
+    if _CONTAINER_BYTES * (text.count("[") + text.count("{")) + _VALUE_BYTES * text.count(",") > limit:
         raise too_long(place, "what the JSON holds", limit)
 
 

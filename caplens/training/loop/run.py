@@ -1,5 +1,6 @@
 """One training run and its folder: what is trained there, the finished stages, and the checkpoint of an unfinished one."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,16 +8,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor, nn, uint8
 
-from caplens.backbones.hub import file_hash
 from caplens.data.replacing import replacing
 from caplens.errors import InputError, option, reason
 from caplens.progress import note_kept
 from caplens.training.loop.fit import Losses, RunContext, Schedule, Validation, checkpoint_of, fit
 from caplens.training.loop.process_group import ProcessGroup
+
+_HASH = "sha256"
+"""The key of the weights' hash in the metadata of their file."""
 
 
 @dataclass
@@ -40,43 +43,23 @@ class Run:
 
     def begin(self) -> None:
         """Write `run.json` to the folder, or check that the folder belongs to the same run."""
-        path = self.folder / "run.json"
         trained_on = {"given": dict(self.data_hashes)} if self.data_hashes else {}
-        run = {"recipe": self.settings, "seed": self.seed, **trained_on}
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{self.folder}: this folder cannot be created ({error.strerror}). Choose another with {option('out', 'FOLDER')}."
-            ) from None
-        if path.is_file() and not _is_same_run(path, run):
-            raise InputError(
-                f"{self.folder}: this folder holds a run with another recipe, seed or data. Choose another with"
-                f" {option('out', 'FOLDER')}."
-            )
+        claim_folder(self.folder, {"recipe": self.settings, "seed": self.seed, **trained_on}, writes=self.group.is_main)
         if self.group.is_main:
-            with replacing(path) as temporary:
-                temporary.write_text(json.dumps(run, indent=1), encoding="utf-8")
             note_kept(f"The same command goes on from the last checkpoint in {self.folder}.")
 
     def stage(self, name: str, network: nn.Module, train: Callable[[], Mapping[str, Tensor]]) -> None:
         """Load the weights of a stage into `network`, from its file; where there is none, train them first."""
-        path, digest = self.folder / f"{name}.safetensors", self.folder / f"{name}.sha256"
+        path = self.folder / f"{name}.safetensors"
         if not path.is_file():
             weights = {key: value.detach().float().cpu().clone().contiguous() for key, value in train().items()}
             if self.group.is_main:
                 _write(path, weights)
-                digest.write_text(file_hash(path), encoding="ascii")
             self.group.wait()
-        elif digest.is_file() and digest.read_text(encoding="ascii", errors="replace") != file_hash(path):
-            raise InputError(f"{path}: these weights are damaged. Remove the file to train them again.")
         if self.group.is_main:
             checkpoint_of(self.folder, name).unlink(missing_ok=True)
         try:
-            weights = load_file(path)
-            if not all(bool(value.isfinite().all()) for value in weights.values()):
-                raise InputError(f"{path}: a weight is not a number. Remove the file to train it again, with a smaller rate.")
-            network.load_state_dict(weights)
+            network.load_state_dict(_read(path))
         except (SafetensorError, RuntimeError) as error:
             raise InputError(
                 f"{path}: these weights do not fit ({reason(error)}). Remove the file to train them again."
@@ -97,6 +80,45 @@ class Run:
         return fit(name, networks, loss_at, schedule, context, faster, times, validation)
 
 
+def claim_folder(folder: Path, settings: Mapping[str, Any], *, writes: bool = True) -> None:
+    """Write the settings of a run to `run.json` in its folder, or raise an error if the folder belongs to another run."""
+    path = folder / "run.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: this folder cannot be created ({error.strerror}). Choose another with {option('out', 'FOLDER')}."
+        ) from None
+    if path.is_file() and not _is_same_run(path, settings):
+        raise InputError(
+            f"{folder}: this folder holds a run with another recipe, seed or data. Choose another with {option('out', 'FOLDER')}."
+        )
+    if writes:
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    """The weights of a stage; an error if they are damaged, or not numbers."""
+    with safe_open(path, "pt") as file:
+        expected = (file.metadata() or {}).get(_HASH)
+    weights = load_file(path)
+    # Files of caplens 0.1 have no hash.
+    if expected is not None and _hash_of(weights) != expected:
+        raise InputError(f"{path}: these weights are damaged. Remove the file to train them again.")
+    if not all(bool(value.isfinite().all()) for value in weights.values()):
+        raise InputError(f"{path}: a weight is not a number. Remove the file to train it again, with a smaller rate.")
+    return weights
+
+
+def _hash_of(weights: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.contiguous().view(-1).view(uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
 def _is_same_run(path: Path, run: Mapping[str, Any]) -> bool:
     try:
         previous = json.loads(path.read_text(encoding="utf-8"))
@@ -108,7 +130,7 @@ def _is_same_run(path: Path, run: Mapping[str, Any]) -> bool:
 def _write(path: Path, weights: dict[str, Tensor]) -> None:
     with replacing(path) as temporary:
         try:
-            save_file(weights, temporary)
+            save_file(weights, temporary, {_HASH: _hash_of(weights)})
         except SafetensorError as error:
             # safetensors raises this where the disk is full.
             raise OSError(f"{reason(error)}; is the disk full?") from None

@@ -37,7 +37,7 @@ class MclipscoreTrainSettings(ScoreTrainSettings):
 
 @dataclass(frozen=True)
 class MclipscoreLosses:
-    choice: Annotated[str, Choice(("both", "contrastive", "pearson"))]
+    choice: Annotated[str, Choice(CHOICES)]
     """both, contrastive or pearson."""
     contrastive: Weight
     """Weight of the contrastive loss."""
@@ -88,8 +88,6 @@ def train_mclipscore(samples: Iterable[Sample], rated: Iterable[Sample], job: Jo
     settings, weights, choice = recipe.train, recipe.losses, recipe.losses.choice
     hashes = {"captions": photos.fingerprint, "ratings": ratings.fingerprint}
     tuning = Tuning(job, hashes, settings.noise)
-    if choice not in CHOICES:
-        raise InputError(f"losses.choice is {choice!r}; choose from: {', '.join(CHOICES)}.")
     if settings.rated < 2:
         raise InputError("a batch of one rating has no correlation; raise train.rated.")
     tuning.know([*photos.all_captions, *ratings.captions])
