@@ -21,15 +21,15 @@ from caplens.errors import InputError
 GIGABYTE = 1 << 30
 
 
-def _peak(folder, *arguments):
+def _peak(folder, *arguments, program=("-m", "caplens")):
     """The status, message and peak memory of a command."""
-    program = """
+    outer = """
 import resource, subprocess, sys
-done = subprocess.run([sys.executable, "-m", "caplens", *sys.argv[1:]], capture_output=True)
+done = subprocess.run([sys.executable, *sys.argv[1:]], capture_output=True)
 print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 print(done.stderr.decode())
 """
-    command = [sys.executable, "-c", program, *arguments]
+    command = [sys.executable, "-c", outer, *program, *arguments]
     done = subprocess.run(command, cwd=folder, env=plain_environment(), capture_output=True, text=True, timeout=60)
     first, _, message = done.stdout.partition("\n")
     status, kilobytes = map(int, first.split())
@@ -59,17 +59,29 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path, name, sta
     assert peak < GIGABYTE
 
 
-def test_a_column_of_parquet_has_a_limit_and_a_name_of_its_own(tmp_path, monkeypatch):
+def test_a_row_group_of_parquet_has_a_limit_and_a_column_a_name_of_its_own(tmp_path, monkeypatch):
     arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     monkeypatch.setenv("CAPLENS_MAX_LINE_MB", "1")
-    columns = {"id": ["1", "2"], "caption": ["a", "b"], "x": ["z" * (20 << 20), "y"]}
+    columns = {"id": ["1", "2"], "caption": ["a", "b"], "x": ["z" * (40 << 20), "y"]}
     parquet.write_table(arrow.table(columns), tmp_path / "large.parquet", compression="zstd")
-    with pytest.raises(InputError, match="the column 'x' is longer than 16 MB"):
+    with pytest.raises(InputError, match="row group 1: this group of rows is longer than 32 MB"):
         list(SampleFile(tmp_path / "large.parquet"))
     arrays = [arrow.array(["1"]), arrow.array(["a dog"]), arrow.array(["other"])]
     parquet.write_table(arrow.Table.from_arrays(arrays, names=["id", "caption", "caption"]), tmp_path / "twice.parquet")
     with pytest.raises(InputError, match="the column 'caption' appears twice"):
         list(SampleFile(tmp_path / "twice.parquet"))
+
+
+def test_a_long_text_that_many_rows_of_parquet_share_does_not_fill_the_memory(tmp_path):
+    arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
+    captions = arrow.DictionaryArray.from_arrays(arrow.array([0] * 2000, arrow.int32()), ["a dog " * 700_000])
+    table = arrow.table({"id": [str(number) for number in range(2000)], "caption": captions})
+    parquet.write_table(table, tmp_path / "shared.parquet", compression="zstd", store_schema=False)
+    assert (tmp_path / "shared.parquet").stat().st_size < 1 << 20
+    read = "import sys; from caplens.data import SampleFile; next(iter(SampleFile(sys.argv[1])))"
+    status, message, peak = _peak(tmp_path, "shared.parquet", program=("-c", read))
+    assert status == 0, message
+    assert peak < GIGABYTE
 
 
 def test_the_time_to_read_grows_with_the_size(tmp_path):

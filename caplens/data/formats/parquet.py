@@ -13,8 +13,8 @@ from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
 
 _BATCH = 10_000
-_CHUNK_PER_LINE = 16
-"""How many times larger than a line a column of a row group may be."""
+_GROUP_PER_LINE, _BATCH_PER_LINE = 32, 4
+"""How many times larger than a line a row group may be, and the rows that are read at once."""
 
 
 def _pyarrow() -> Any:
@@ -31,8 +31,7 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
     try:
         number = 0
         with arrow.parquet.ParquetFile(path) as table:
-            _check_columns(table, path)
-            for batch in table.iter_batches(_BATCH):
+            for batch in table.iter_batches(_rows_at_once(table, path)):
                 for values in batch.to_pylist():
                     number += 1
                     place = Place(path, number, "row")
@@ -49,19 +48,22 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
         raise InputError(f"{path}: not a readable Parquet file ({reason}). Get it again.") from None
 
 
-def _check_columns(table: Any, path: Path) -> None:
-    """Raise an error if a name appears twice, or if a column would fill the memory: a small file can hold a large one."""
+def _rows_at_once(table: Any, path: Path) -> int:
+    """How many rows to read at once; raises an error if a name appears twice, or if a row group would fill the memory.
+
+    A small file can hold much: a long text that many rows share is stored once, and read once for each of them. Sizes of single
+    columns are not looked at: pyarrow ends the process where those of a damaged file make no sense.
+    """
     repeated = [name for name, count in Counter(table.schema_arrow.names).items() if count > 1]
     if repeated:
         raise InputError(f"{path}: the column {repeated[0]!r} appears twice. Rename one of them.")
-    limit = _CHUNK_PER_LINE * max_line_bytes()
-    for group in range(table.metadata.num_row_groups):
-        columns = table.metadata.row_group(group)
-        for number in range(columns.num_columns):
-            if columns.column(number).total_uncompressed_size > limit:
-                raise too_long(
-                    Place(path, group + 1, "row group"), f"the column {columns.column(number).path_in_schema!r}", limit
-                )
+    line = max_line_bytes()
+    limit = _GROUP_PER_LINE * line
+    sizes: list[int] = [table.metadata.row_group(group).total_byte_size for group in range(table.metadata.num_row_groups)]
+    for group, size in enumerate(sizes):
+        if size > limit:
+            raise too_long(Place(path, group + 1, "row group"), "this group of rows", limit)
+    return max(1, min(_BATCH, _BATCH_PER_LINE * line // max([1, *sizes])))
 
 
 def write(samples: Iterable[Sample], path: Path) -> None:
