@@ -99,8 +99,17 @@ class MiniBackbone(Backbone):
     def pixels(self, image: Image) -> Pixels:
         return self._transform(image)
 
+    def _run(self, session: Any, output: str, **inputs: Any) -> Any:
+        try:
+            return session.run([output], inputs)[0]
+        except Exception as error:
+            # As above: each kind of error has its own type.
+            raise InputError(
+                f"{self._folder}: onnxruntime cannot run this model ({reason(error)}). Its files do not fit; get it again."
+            ) from None
+
     def encode_pixels(self, batch: Any) -> Vectors:
-        return normalized(self._image.run(["vectors"], {"pixels": batch})[0])
+        return normalized(self._run(self._image, "vectors", pixels=batch))
 
     def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
         limit = self._max_tokens - 1
@@ -108,13 +117,13 @@ class MiniBackbone(Backbone):
         return [Tokens([*ids[:limit], self.subwords.end], len(ids) > limit) for ids in encoded]
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        return normalized(self._text.run(["vectors"], {"ids": self._pad(batch)})[0])
+        return normalized(self._run(self._text, "vectors", ids=self._pad(batch)))
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         if not texts:
             return []
         batch = [tokens.ids for tokens in self.tokenize(texts)]
-        states = self._text.run(["tokens"], {"ids": self._pad(batch)})[0]
+        states = self._run(self._text, "tokens", ids=self._pad(batch))
         return [normalized(text_states[: len(ids)]) for text_states, ids in zip(states, batch, strict=True)]
 
     def _pad(self, batch: Sequence[Sequence[int]]) -> Any:

@@ -135,7 +135,14 @@ def judge_metrics(
         captions=[sample.caption or "" for sample in kept],
         scores={metric: column[scored.scored] for metric, column in scored.values.items()},
         human=human,
+        langs=_named([sample.lang for sample in kept]),
+        systems=_named([sample.system for sample in kept]),
     )
+
+
+def _named(column: list[str | None]) -> list[str | None]:
+    """The column, or an empty one where no caption names anything in it."""
+    return column if any(value is not None for value in column) else []
 
 
 def load_checked(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> BenchmarkData:

@@ -1,6 +1,7 @@
 """MATLAB files, read by a process of its own: a damaged one can crash the library that reads them.
 
-The process gets the content on standard input and answers in JSON: cells, structures and arrays as lists.
+The process gets the content on standard input and answers in JSON: cells, structures and arrays as lists. It imports nothing of
+the current folder (`-P`).
 """
 
 import io
@@ -30,7 +31,7 @@ def read_matlab(path: Path, names: Sequence[str]) -> list[Any]:
         content = source.content()
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program, *names],
+            [sys.executable, "-P", "-W", "ignore", "-c", program, *names],
             input=content,
             capture_output=True,
             timeout=_SECONDS,

@@ -34,12 +34,15 @@ def augment(
 ) -> dict[str, Any]:
     """Generate an image of each caption and a caption of each photo, as further positives for 'caplens train pacs'."""
     require("torch", "Generating images and captions", "augment")
-    from caplens.training.augment import augment_captions, load_painter
+    from caplens.training.augment import AUGMENTED, augment_captions, load_painter
     from caplens.training.loop.run import claim_folder
 
-    claim_folder(out, {"painter": painter, "captioner": captioner, "steps": steps, "size": size, "seed": seed})
+    settings = {"painter": painter, "captioner": captioner, "steps": steps, "size": size, "seed": seed}
+    claim_folder(out, settings, written=AUGMENTED, writes=False)
     paint = load_painter(painter, steps=steps, size=size, device=device)
     describe = load_captioner(captioner, device=device)
+    # Only now, so that a misspelled model can be corrected.
+    claim_folder(out, settings, written=AUGMENTED)
     written = augment_captions(list(SampleFile(captions)), images, out, paint, describe, seed=seed, batch=batch)
     info(f"train with: caplens train pacs {written} --images {images} --out OUT")
     return {"written": str(written)}

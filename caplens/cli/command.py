@@ -13,6 +13,7 @@ import typer
 from caplens.cli.output import Format, messages_shown, print_json
 from caplens.cli.progress_bar import progress_bar
 from caplens.data.formats.formulas import formulas_allowed
+from caplens.data.replacing import inputs_kept
 from caplens.errors import InputError
 
 G = TypeVar("G")
@@ -45,7 +46,7 @@ def command(app: typer.Typer, name: str | None = None, examples: str = "") -> Ca
             arguments = {name: value for name, value in values.items() if name not in groups.members}
             arguments |= groups.build(values)
             allowed = formulas_allowed(bool(values.get("allow_formulas")))
-            with messages_shown(quiet or as_json), progress_bar(quiet or as_json), allowed:
+            with messages_shown(quiet or as_json), progress_bar(quiet or as_json), allowed, inputs_kept():
                 done = function(**arguments)
             if as_json and done is not None:
                 print_json(done)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
 from caplens.data.limits import megabytes_in
-from caplens.data.replacing import is_special
+from caplens.data.replacing import ensure_not_output, is_special
 from caplens.data.temporary import new_scratch_folder
 from caplens.errors import InputError
 
@@ -80,6 +80,7 @@ class Source:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        ensure_not_output(self.path)
         try:
             self._raw = open_regular(self.path)
             start = self._raw.read(8)

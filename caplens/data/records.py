@@ -4,13 +4,13 @@ import ast
 import csv
 import json
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from caplens.data.files import Place, Source
 from caplens.data.formats import jsonl
+from caplens.data.formats.delimited import RowLines
 from caplens.data.formats.json_document import read_document
 from caplens.errors import InputError
 
@@ -75,14 +75,15 @@ def read_records(path: Path) -> Iterator[tuple[Place, Record]]:
         if first_line.startswith("{"):
             yield from jsonl.read_rows(source)
             return
-        csv.field_size_limit(sys.maxsize)
         delimiter = max("\t;,", key=first_line.count)
-        reader = csv.DictReader((line for _, line in source.lines()), delimiter=delimiter, strict=True)
+        lines = RowLines(source)
+        reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
         try:
             names = list(reader.fieldnames or [])
             if len(set(names)) < len(names):
                 raise InputError(f"{Place(path, 1)}: a column appears twice. Rename one of them.")
             for row in reader:
+                lines.end_row()
                 if None in row or None in row.values():
                     raise InputError(
                         f"{Place(path, reader.line_num)}: the number of cells is not that of the header, {len(names)}. Put text"

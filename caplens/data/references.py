@@ -151,7 +151,7 @@ class References:
             waiting.clear()
             yield join.joined(sample, matched)
         yield from (join.joined(earlier, ()) for earlier in waiting)
-        if join.columns is None and example is not None:
+        if not join.found and example is not None:
             first = next(iter(self._by_column["id"].texts), None)
             raise InputError(
                 f"{self.source}: none of its ids is an id of the captions (references: {first!r}; captions: {example!r}). Use the"
@@ -181,8 +181,8 @@ class _ById:
         self.images: dict[str, ImageSource] = {}
 
     def add(self, identifier: str, lang: str | None, texts: Texts, image: ImageSource | None) -> None:
-        if image is not None:
-            self.images.setdefault(identifier, image)
+        if image is not None and str(first := self.images.setdefault(identifier, image)) != str(image):
+            raise InputError(f"the references of {identifier!r} name two images, {first!r} and {image!r}. Give each its own id.")
         by_language = self.texts.setdefault(identifier, {})
         by_language.setdefault(lang, []).extend(texts)
 
@@ -193,12 +193,16 @@ class _Join:
     def __init__(self, references: References, lang: str | None) -> None:
         self._references, self._lang = references, lang
         self.columns: tuple[str, str] | None = None
+        self.found = False
+        """Whether a sample has references."""
         self._seen: set[object] = set()
         self._columns_of_references = [column for column, by_id in references._by_column.items() if by_id.texts]
 
     def references(self, sample: Sample) -> Texts:
         """The references of a sample. An error if two pairs of columns give different ones, or this sample others than before."""
         image_id = sample.image_id
+        if image_id is None and sample.meta.get(IMAGE_ID) is not None:
+            return self._of_same_ids(sample)
         ids = (("id", sample.id),) if image_id is None else (("id", sample.id), (IMAGE_ID, image_id))
         matches = {
             (own, other): texts
@@ -209,16 +213,28 @@ class _Join:
         if not matches:
             return ()
         if len(set(matches.values())) > 1 or self.columns not in (None, *matches):
-            pairs = matches if self.columns is None else dict.fromkeys([self.columns, *matches])
-            raise InputError(
-                f"{self._references.source}: its references could belong to the caption {sample.id!r} in several ways"
-                f" ({'; '.join(_described(*pair) for pair in pairs)}). Remove or rename the column that is not meant."
-            )
+            raise self._ambiguous(sample, matches if self.columns is None else dict.fromkeys([self.columns, *matches]))
+        self.found = True
         if self.columns is None:
             self.columns = next(iter(matches))
             if image_id is not None or self.columns != ("id", "id"):
                 logger.warning(f"{self._references.source}: joined to captions by {_described(*self.columns)}.")
         return matches[self.columns]
+
+    def _of_same_ids(self, sample: Sample) -> Texts:
+        """The references of a sample with the same id in both columns, by which it cannot be told which of them counts."""
+        columns = self._columns_of_references if self.columns is None else [self.columns[1]]
+        found = [texts for column in columns if (texts := self._references._texts_of(sample.id, sample, self._lang, column))]
+        if len(set(found)) > 1:
+            raise self._ambiguous(sample, [("id", column) for column in columns])
+        self.found = self.found or bool(found)
+        return found[0] if found else ()
+
+    def _ambiguous(self, sample: Sample, pairs: Iterable[tuple[str, str]]) -> InputError:
+        return InputError(
+            f"{self._references.source}: its references could belong to the caption {sample.id!r} in several ways"
+            f" ({'; '.join(_described(*pair) for pair in pairs)}). Remove or rename the column that is not meant."
+        )
 
     def joined(self, sample: Sample, texts: Texts) -> Sample:
         """The sample with references and image; one that is joined by its `image_id` has this as its id."""

@@ -17,17 +17,41 @@ _AT_WORKING_FOLDER = -100
 """AT_FDCWD."""
 
 
+_outputs: set[Path] = set()
+"""The files that the command which is running will write."""
+
+
+@contextmanager
+def inputs_kept() -> Iterator[None]:
+    """While the block runs, a file that is to be written cannot be read: writing it would destroy an input."""
+    try:
+        yield
+    finally:
+        _outputs.clear()
+
+
 def ensure_writable(path: str | os.PathLike[str]) -> None:
     """Raise an error now, not after hours of work, if `path` cannot be written."""
     if not is_special(path):
         _temporary_beside(_real(path)).unlink()
+        _outputs.add(_real(path))
+
+
+def ensure_not_output(path: str | os.PathLike[str]) -> None:
+    """Raise an error if a file that is read is also to be written by the command that is running."""
+    if _outputs and _real(path) in _outputs:
+        raise _named_twice(path)
 
 
 def ensure_apart(output: str | os.PathLike[str] | None, *paths: str | os.PathLike[str] | None) -> None:
     """Raise an error if `output` is one of `paths`, which are also read or written."""
     for path in paths:
         if output is not None and path is not None and _real(output) == _real(path) and not is_special(output):
-            raise InputError(f"{output}: this file is named twice, and writing it would destroy it. Choose another output.")
+            raise _named_twice(output)
+
+
+def _named_twice(path: str | os.PathLike[str]) -> InputError:
+    return InputError(f"{path}: this file is named twice, and writing it would destroy it. Choose another output.")
 
 
 @contextmanager

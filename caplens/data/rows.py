@@ -13,12 +13,19 @@ from caplens.errors import InputError, option
 
 Row = dict[str, Any]
 FIELDS = ("id", "image", "video", "caption", "references", "source", "lang", "system", "ratings")
+_KNOWN = frozenset((*FIELDS, IMAGE_ID, "meta"))
 _MOST_NESTED = 50
+
+
+def canonical_name(name: str) -> str:
+    """Column names that mean something, in lower case."""
+    return name.lower() if name.lower() in _KNOWN else name
 
 
 def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) -> Sample:
     """Check `row` and make it a sample. Columns that `Sample` does not know go to `meta`."""
     _check_nesting(row, place)
+    row = _canonical(row, place)
     identifier = _identifier(row, place)
     if "caption" not in row and caption_required:
         raise _missing("caption", row, place)
@@ -49,6 +56,25 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
         meta={**row, **meta} if row or meta else {},
         source=source,
     )
+
+
+def _canonical(row: Row, place: Place) -> Row:
+    """The row with canonical names, and a whole number as `image_id`: a column of numbers with gaps holds floats."""
+    for name in row.keys() - _KNOWN:
+        known = canonical_name(name)
+        if known != name:
+            if known in row:
+                raise InputError(f"{place}: the columns {name!r} and {known!r} mean the same. Rename one of them.")
+            row[known] = row.pop(name)
+    image_id = row.get(IMAGE_ID)
+    if isinstance(image_id, float):
+        if image_id != image_id:
+            del row[IMAGE_ID]
+        elif image_id.is_integer():
+            row[IMAGE_ID] = int(image_id)
+        else:
+            raise InputError(f"{place}: '{IMAGE_ID}' must be text or a whole number, not {_shown(image_id)}.")
+    return row
 
 
 def _check_nesting(row: Row, place: Place) -> None:

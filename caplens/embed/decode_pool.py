@@ -2,7 +2,8 @@
 
 Python runs one thread at a time, and decoding an image holds the lock now and then: on sixteen cores, threads decode less than
 half as many images as processes do. A process gets paths and keys, and returns the pixels that the model takes. It is a program
-of its own, so that nothing of the caller's is run again or copied; one that an image has crashed is replaced.
+of its own, so that nothing of the caller's is run again or copied, and nothing of the current folder imported (`-P`); one that an
+image has crashed is replaced.
 """
 
 import json
@@ -95,7 +96,7 @@ class _Process:
             self._pixels = np.frombuffer(mmap.mmap(shared.fileno(), 0), dtype=np.uint8)
             # In a session of its own it does not get the user's Ctrl-C; it ends when nobody can ask it any more.
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-c", program],
+                [sys.executable, "-P", "-W", "ignore", "-c", program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[shared.fileno()],

@@ -7,6 +7,7 @@ carries a checksum; a row, or a whole file, that is damaged is treated as missin
 """
 
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -31,7 +32,8 @@ from caplens.progress import logger, track
 T = TypeVar("T")
 
 _SUFFIX = ".vectors"
-_SQLITE = b"SQLite format 3\0"
+_NAME = re.compile(f"[0-9a-f]{{32}}{re.escape(_SUFFIX)}")
+_UNFINISHED, _FOREIGN = "it is being made", "it is not a store of caplens"
 _LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
 _KEYS_PER_QUERY = 500
@@ -296,7 +298,7 @@ class Store:
                 size += part.stat().st_size
         try:
             with open_regular(path) as file:
-                start, used = file.read(len(_SQLITE)), os.fstat(file.fileno()).st_mtime
+                start, used = file.read(1), os.fstat(file.fileno()).st_mtime
         except OSError as error:
             return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, 0.0, path, error.strerror)
         # Another process may be making the file; and a file that is none of ours is not for us to remove.
@@ -307,8 +309,10 @@ class Store:
         for mode in ("mode=ro", "immutable=1"):
             try:
                 with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_LOCK_TIMEOUT)) as connection:
-                    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                        return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, "it is being made")
+                    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+                    if "about" not in tables:
+                        unopened = _FOREIGN if tables else _UNFINISHED
+                        return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, unopened)
                     model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
                     (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
                     return ModelVectorsInfo(str(model), str(fingerprint), count, size, float(used), path)
@@ -320,9 +324,8 @@ class Store:
 def _foreign(path: Path, start: bytes) -> str | None:
     """Why a file is not a store of ours, whole or damaged, if it is not."""
     if not start:
-        return "it is being made"
-    hexadecimal = all(character in "0123456789abcdef" for character in path.name.removesuffix(_SUFFIX))
-    return None if start == _SQLITE or hexadecimal else "it is not a store of caplens"
+        return _UNFINISHED
+    return None if _NAME.fullmatch(path.name) else _FOREIGN
 
 
 def default_store() -> Store:

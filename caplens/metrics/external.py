@@ -43,7 +43,7 @@ class ExternalScoreCollector(Collector):
             if key is None:
                 self.errors[row] = RowError(f"{self._source} has no score for it")
                 continue
-            own = _keys_of(sample)[0]
+            own = (sample.id, sample.lang, sample.system)
             if self._used.setdefault(key, own) != own:
                 raise InputError(
                     f"{self._source}: the id {sample.id!r} is of captions in several languages or of several systems. Give each"

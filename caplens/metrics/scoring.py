@@ -17,6 +17,8 @@ from caplens.results.scores import RowError, ScoreResult, Scores
 KeepColumns = bool | Sequence[str]
 """Which columns of the input a result carries: all, or those named."""
 _ALWAYS_KEPT = ("id", "lang", "system")
+_MOST_COLUMNS = 1000
+"""Columns of the input that a result can keep: every row has a cell in each."""
 """Columns that results have anyway."""
 _SHOWN = 3
 """Ids that a warning names."""
@@ -112,6 +114,8 @@ def _keep_columns(result: ScoreResult, batch: Sequence[Sample], names: KeepColum
         row = {name: value for name, value in _columns(sample).items() if chosen is None or name in chosen}
         for name in row:
             result.columns.setdefault(name, [None] * (start + place))
+        if len(result.columns) > _MOST_COLUMNS:
+            raise InputError(f"the input has more than {_MOST_COLUMNS:,} different columns; name those to keep.")
         for name, column in result.columns.items():
             column.append(row.get(name))
 

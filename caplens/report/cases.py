@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from caplens.data import Sample, SampleFile, read_references, samples_by_system,
 from caplens.data.content import changes
 from caplens.data.languages import base_language
 from caplens.errors import InputError, option
+from caplens.progress import logger
 from caplens.report.documents import Document, InputPaths
 from caplens.results.agreement import AgreementResult
 from caplens.results.base import Result
@@ -73,8 +74,8 @@ def changes_of(result: Result, cases: Sequence[Case]) -> list[str]:
             for name in changes(result.content_hashes.get(system, {}), samples)
         ]
     if isinstance(result, AgreementResult):
-        scored = dict(zip(result.ids, result.captions, strict=False))
-        if any(scored.get(case.sample.id, case.sample.caption) != case.sample.caption for case in cases):
+        scored = set(zip(result.ids, result.captions, strict=False))
+        if scored and any((case.sample.id, case.sample.caption) not in scored for case in cases):
             return [f"The captions {_CHANGED}"]
     return []
 
@@ -119,23 +120,35 @@ def _comparison_cases(comparison: Comparison, systems: Mapping[str, Sequence[Sam
 
 
 def _agreement_cases(results: AgreementResult, samples: Sequence[Sample]) -> list[Case]:
-    by_id = {sample.id: sample for sample in samples}
-    if not by_id.keys() >= set(results.ids):
-        raise InputError(
-            f"the benchmark's files are not those that were used; pass their folder with {option('data', 'FOLDER')}."
-        )
+    by_id: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_id.setdefault(sample.id, []).append(sample)
     # A caption with several ratings may be several data points.
     rows_by_caption: dict[tuple[str, str | None], list[int]] = {}
-    for row, identifier in enumerate(results.ids):
-        rows_by_caption.setdefault((by_id[identifier].group, by_id[identifier].caption), []).append(row)
+    rated: dict[tuple[str, str | None], Sample] = {}
+    for row, (identifier, lang, system) in enumerate(zip_longest(results.ids, results.langs, results.systems)):
+        sample = _rated_sample(by_id.get(identifier, []), lang, system)
+        rated.setdefault((sample.group, sample.caption), sample)
+        rows_by_caption.setdefault((sample.group, sample.caption), []).append(row)
     return [
         Case(
-            replace(by_id[results.ids[rows[0]]], lang=by_id[results.ids[rows[0]]].lang or results.lang),
+            replace(rated[key], lang=rated[key].lang or results.lang),
             {metric: float(values[rows[0]]) for metric, values in results.scores.items()},
             None if results.human is None else float(np.nanmean(results.human[rows])),
         )
-        for rows in rows_by_caption.values()
+        for key, rows in rows_by_caption.items()
     ]
+
+
+def _rated_sample(samples: Sequence[Sample], lang: str | None, system: str | None) -> Sample:
+    """The sample of a data point, of those that have its id."""
+    meant = [sample for sample in samples if lang in (None, sample.lang) and system in (None, sample.system)]
+    if len({(sample.group, sample.caption) for sample in meant}) != 1:
+        raise InputError(
+            f"the captions are not those that were rated; pass them with {option('captions', 'FILE')}, or the folder of the"
+            f" benchmark with {option('data', 'FOLDER')}."
+        )
+    return meant[0]
 
 
 def _by_system(document: Document, paths: InputPaths) -> Mapping[str, Iterable[Sample]]:
@@ -160,8 +173,11 @@ def _captions_path(document: Document, paths: InputPaths) -> Path:
 
 def _existing_path(document: Document, name: Any) -> Path:
     path = document.folder / str(name)
-    if not path.exists():
-        raise InputError(f"{path}: this file no longer exists.")
+    # Not a pipe or a device: a result that a stranger wrote may name any.
+    if not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: there is no such file or folder any more.")
+    if not path.resolve().is_relative_to(document.folder.resolve()):
+        logger.info(f"{path} is read, because the result names it.")
     return path
 
 

@@ -81,8 +81,8 @@ class AgreementResult(Result):
         The difference of every two metrics, by each measure.
     rows, images, failed, without_image
         Data points, images, captions that could not be scored, and captions whose images are missing.
-    ids, captions, scores, human
-        Of each data point; `human` has a row of values for each.
+    ids, captions, scores, human, langs, systems
+        Of each data point; `human` has a row of values for each. The last two are empty where no caption names one.
     raters, pairwise, system_level
         For ratings of several people, of several captions per image, and of several systems: agreement between the raters,
         metric -> tie-calibrated pairwise accuracy, and metric -> coefficient -> correlation of the systems' means, times 100.
@@ -108,6 +108,8 @@ class AgreementResult(Result):
     captions: list[str] = field(repr=False)
     scores: dict[str, Floats] = field(repr=False)
     human: Floats | None = field(default=None, repr=False)
+    langs: list[str | None] = field(default_factory=list, repr=False)
+    systems: list[str | None] = field(default_factory=list, repr=False)
     raters: RaterAgreement | None = None
     pairwise: dict[str, PairwiseEstimate] = field(default_factory=dict)
     system_level: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -244,6 +246,7 @@ class AgreementResult(Result):
             },
             "warnings": self.warnings,
             "ids": self.ids,
+            **{name: column for name, column in (("langs", self.langs), ("systems", self.systems)) if column},
             "scores": {metric: json_values(values) for metric, values in self.scores.items()},
             **({} if self.human is None else {"human": [json_values(row) for row in self.human]}),
             **({} if self.raters is None else {"raters": _rater_content(self.raters)}),
@@ -277,6 +280,8 @@ class AgreementResult(Result):
             captions=[],
             scores={metric: floats(values) for metric, values in content["scores"].items()},
             human=np.array([floats(row) for row in content["human"]]) if "human" in content else None,
+            langs=list(content.get("langs", ())),
+            systems=list(content.get("systems", ())),
             raters=None if raters is None else _raters_from(raters),
             pairwise={
                 metric: PairwiseEstimate(**numbers_of(estimate)) for metric, estimate in content.get("pairwise", {}).items()

@@ -230,8 +230,11 @@ class ScoreResult(Result):
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
         named, coverage = self._optional_columns(), self.coverage_warnings
         errors = {row: _one_reason(row_errors) for row, row_errors in self.row_errors.items()}
+        # A column of the input with the name of one of ours, an earlier score say, keeps another name.
+        taken = {*values, *named, "doubt", "error"}
+        kept = {f"{name} (input)" if name in taken else name: column for name, column in self.columns.items()}
         for row, identifier in enumerate(self.ids):
-            about = {name: column[row] for name, column in {**self.columns, **named}.items()}
+            about = {name: column[row] for name, column in {**kept, **named}.items()}
             scores = {name: null_if_nan(column[row]) for name, column in values.items()}
             doubt = {"doubt": coverage.get(row)} if coverage else {}
             yield {"id": identifier, **about, **scores, **doubt, "error": errors.get(row)}

@@ -16,9 +16,9 @@ from PIL import Image
 from caplens.backbones.pretrained import open_pretrained
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners import Captioner
-from caplens.data import Sample, with_images, write_samples
-from caplens.data.media import ImageSource
-from caplens.data.replacing import replacing
+from caplens.data import Sample, SampleFile, with_images, write_samples
+from caplens.data.media import ImageSource, MissingImage
+from caplens.data.replacing import ensure_apart, replacing
 from caplens.embed.images import UnreadableError, decode
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
@@ -27,7 +27,7 @@ from caplens.training.recipes.pacs import MADE_CAPTION, MADE_IMAGE
 
 Paint = Callable[[Sequence[str], Sequence[int]], list[Image.Image]]
 """(captions, seeds) -> images"""
-_DESCRIPTIONS_FILE = "described.jsonl"
+_DESCRIPTIONS_FILE, _CAPTIONS_FILE = AUGMENTED = "described.jsonl", "captions.jsonl"
 
 
 def augment_captions(
@@ -66,6 +66,8 @@ def augment_captions(
     Path
         The file of the samples with `made_image` and `made_caption`.
     """
+    if isinstance(samples, SampleFile):
+        ensure_apart(folder / _CAPTIONS_FILE, samples.path)
     usable = [
         (sample, resolved) for sample, resolved in zip(samples, with_images(samples, images), strict=True) if _is_usable(resolved)
     ]
@@ -93,13 +95,13 @@ def augment_captions(
         )
         for sample, resolved in usable
     )
-    write_samples(augmented, folder / "captions.jsonl")
-    return folder / "captions.jsonl"
+    write_samples(augmented, folder / _CAPTIONS_FILE)
+    return folder / _CAPTIONS_FILE
 
 
 def _is_usable(sample: Sample) -> bool:
     """Whether the sample has an image and a caption."""
-    return sample.image is not None and bool(sample.caption and sample.caption.strip())
+    return not isinstance(sample.image, MissingImage | None) and bool(sample.caption and sample.caption.strip())
 
 
 def _image_name(caption: str, seed: int) -> str:

@@ -29,7 +29,7 @@ def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Plac
     if not isinstance(annotations, list) or not isinstance(images, list):
         raise InputError(f"{path}: 'annotations' and 'images' must be lists, as in captions_val2014.json.")
     names = _file_names(images, path)
-    references: dict[tuple[int | str, str | None], list[str]] = {}
+    references: dict[tuple[str, str | None], list[str]] = {}
     for number, annotation in enumerate(annotations, 1):
         place = Place(path, number, "annotation")
         if (
@@ -39,7 +39,7 @@ def annotation_rows(document: dict[str, Any], path: Path) -> Iterator[tuple[Plac
         ):
             raise InputError(f"{place}: each annotation needs an 'image_id' (number or text) and a 'caption' (text).")
         lang = annotation.get("lang") if isinstance(annotation.get("lang"), str) else None
-        references.setdefault((annotation["image_id"], lang), []).append(annotation["caption"])
+        references.setdefault((str(annotation["image_id"]), lang), []).append(annotation["caption"])
     for number, ((image_id, lang), captions) in enumerate(references.items(), 1):
         row: Row = {"id": image_id, "references": captions, **({} if lang is None else {"lang": lang})}
         if names.get(image_id):
@@ -51,13 +51,13 @@ def _is_id(value: Any) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 
-def _file_names(images: list[Any], path: Path) -> dict[Any, Any]:
-    """Image id -> file name."""
-    names: dict[Any, Any] = {}
+def _file_names(images: list[Any], path: Path) -> dict[str, Any]:
+    """Image id -> file name. An id is text: 1 and "1" are the same."""
+    names: dict[str, Any] = {}
     for number, image in enumerate(images, 1):
         if isinstance(image, dict) and _is_id(image.get("id")):
             name = image.get("file_name")
-            if names.setdefault(image["id"], name) != name:
+            if names.setdefault(str(image["id"]), name) != name:
                 raise InputError(f"{Place(path, number, 'image')}: the id {image['id']!r} has another file name before.")
     return names
 

@@ -1,16 +1,15 @@
 """CSV and TSV with a header line; lists are JSON inside their cell, and text that looks like a formula is guarded."""
 
 import csv
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from caplens.data.files import Place, Source
+from caplens.data.files import Place, Source, max_line_bytes, too_long
 from caplens.data.formats.formulas import guarded, unguarded
-from caplens.data.rows import FIELDS, Row, cells_from_sample, row_from_cells
-from caplens.data.sample import IMAGE_ID, Sample
+from caplens.data.rows import FIELDS, Row, canonical_name, cells_from_sample, row_from_cells
+from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 
@@ -21,26 +20,52 @@ def delimiter_of(header: str) -> str | None:
             names = next(csv.reader([header], delimiter=delimiter), [])
         except csv.Error:
             continue
-        if len(names) > 1 and {_canonical_name(name.strip()) for name in names} & {"id", "image_id", "caption", "references"}:
+        if len(names) > 1 and {canonical_name(name.strip()) for name in names} & {"id", "image_id", "caption", "references"}:
             return delimiter
     return None
 
 
+class RowLines:
+    """The lines of a table, with a limit on a row: a quote that is not closed makes one cell of the whole file."""
+
+    def __init__(self, source: Source) -> None:
+        self._lines, self._path, self._limit = source.lines(), source.path, max_line_bytes()
+        self._first: int | None = None
+        self._size = 0
+        csv.field_size_limit(self._limit)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        number, line = next(self._lines)
+        if self._first is None:
+            self._first = number
+        self._size += len(line)
+        if self._size > self._limit:
+            raise too_long(Place(self._path, self._first), "the row", self._limit)
+        return line
+
+    def end_row(self) -> None:
+        """Count the lines of the next row."""
+        self._first, self._size = None, 0
+
+
 def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
-    csv.field_size_limit(sys.maxsize)
-    lines = (line for _, line in source.lines())
+    lines = RowLines(source)
     first = next(lines)
     delimiter = delimiter_of(first) or ","
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     start = 1
     try:
-        header = [_canonical_name(name.strip()) for name in next(reader)]
+        header = [canonical_name(name.strip()) for name in next(reader)]
         repeated = {name for name, count in Counter(header).items() if count > 1}
         if repeated:
             raise InputError(f"{Place(source.path, 1)}: the column {min(repeated)!r} appears twice. Rename one of them.")
         start = reader.line_num + 1
         for cells in reader:
             place, start = Place(source.path, start), reader.line_num + 1
+            lines.end_row()
             if not cells:
                 continue
             if len(cells) != len(header):
@@ -59,11 +84,6 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
             f"{Place(source.path, start)}: broken table ({error}). Put text with quotes, separators or line ends in"
             ' "double quotes", and double the quotes inside it.'
         ) from None
-
-
-def _canonical_name(name: str) -> str:
-    """Column names that mean something, in lower case."""
-    return name.lower() if name.lower() in (*FIELDS, IMAGE_ID, "meta") else name
 
 
 def _looks_swallowed(cells: Iterable[str]) -> bool:

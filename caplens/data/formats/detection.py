@@ -7,6 +7,7 @@ from typing import Any
 from caplens.data.files import Place, Source
 from caplens.data.formats import delimited
 from caplens.data.formats.json_document import check_memory, read_document
+from caplens.data.rows import canonical_name
 from caplens.errors import InputError
 
 
@@ -37,7 +38,7 @@ def detect_format(path: Path) -> tuple[str, Any]:
 def _document_format(document: Any) -> str:
     if isinstance(document, list):
         entry = document[0] if document else None
-        return "coco-results" if isinstance(entry, dict) and "image_id" in entry else "json"
+        return "coco-results" if isinstance(entry, dict) and "image_id" in map(canonical_name, entry) else "json"
     return "coco-annotations" if "annotations" in document else "dictionary"
 
 
@@ -61,4 +62,6 @@ def _is_jsonl(start: bytes, path: Path) -> bool:
     except (ValueError, RecursionError):
         # A broken first line of JSONL should be reported as such: an object also begins on the next line.
         return rest.lstrip(b"\r\n").startswith(b"{")
-    return bool(rest.strip()) or (isinstance(first, dict) and bool({"id", "image_id", "caption"} & first.keys()))
+    return bool(rest.strip()) or (
+        isinstance(first, dict) and bool({"id", "image_id", "caption"} & set(map(canonical_name, first)))
+    )

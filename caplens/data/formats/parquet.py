@@ -1,20 +1,22 @@
 """Parquet, through pyarrow (the `parquet` extra)."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from caplens.data.files import Place, max_line_bytes, too_long
 from caplens.data.formats.json_document import to_json
-from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
+from caplens.data.rows import FIELDS, Row, canonical_name, from_cell, row_from_sample
 from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
 
 _BATCH = 10_000
-_GROUP_PER_LINE, _BATCH_PER_LINE = 32, 4
-"""How many times larger than a line a row group may be, and the rows that are read at once."""
+_GROUP_PER_LINE = 32
+"""How many times larger than a line a row group may be, by what the file says."""
+_MOST_VALUES = 5_000_000
+"""Values that the rows of a batch may have in one column, in lists."""
 
 
 def _pyarrow() -> Any:
@@ -30,17 +32,21 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
     arrow = _pyarrow()
     try:
         number = 0
-        with arrow.parquet.ParquetFile(path) as table:
-            for batch in table.iter_batches(_rows_at_once(table, path)):
-                for values in batch.to_pylist():
+        with arrow.parquet.ParquetFile(path) as plain:
+            texts = _check_columns(plain, path)
+        # A long text that many rows share is stored once, and is read once.
+        with arrow.parquet.ParquetFile(path, read_dictionary=texts) as table:
+            for batch in table.iter_batches(_BATCH):
+                columns = [(canonical_name(name), _values(arrow, batch.column(name), path)) for name in batch.schema.names]
+                for row in range(batch.num_rows):
                     number += 1
                     place = Place(path, number, "row")
                     yield (
                         place,
                         {
                             name: from_cell(name, value, place) if isinstance(value, str) else value
-                            for name, value in values.items()
-                            if value is not None or name == "caption"
+                            for name, values in columns
+                            if (value := values[row]) is not None or name == "caption"
                         },
                     )
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -48,22 +54,34 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
         raise InputError(f"{path}: not a readable Parquet file ({reason}). Get it again.") from None
 
 
-def _rows_at_once(table: Any, path: Path) -> int:
-    """How many rows to read at once; raises an error if a name appears twice, or if a row group would fill the memory.
+def _check_columns(table: Any, path: Path) -> list[str]:
+    """The columns of text; raises an error if a name appears twice, or if a row group would fill the memory.
 
-    A small file can hold much: a long text that many rows share is stored once, and read once for each of them. Sizes of single
-    columns are not looked at: pyarrow ends the process where those of a damaged file make no sense.
+    Sizes of single columns are not looked at: pyarrow ends the process where those of a damaged file make no sense.
     """
-    repeated = [name for name, count in Counter(table.schema_arrow.names).items() if count > 1]
+    names = [canonical_name(name) for name in table.schema_arrow.names]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(f"{path}: the column {repeated[0]!r} appears twice. Rename one of them.")
-    line = max_line_bytes()
-    limit = _GROUP_PER_LINE * line
-    sizes: list[int] = [table.metadata.row_group(group).total_byte_size for group in range(table.metadata.num_row_groups)]
-    for group, size in enumerate(sizes):
-        if size > limit:
+    limit = _GROUP_PER_LINE * max_line_bytes()
+    for group in range(table.metadata.num_row_groups):
+        if table.metadata.row_group(group).total_byte_size > limit:
             raise too_long(Place(path, group + 1, "row group"), "this group of rows", limit)
-    return max(1, min(_BATCH, _BATCH_PER_LINE * line // max([1, *sizes])))
+    return [field.name for field in table.schema_arrow if str(field.type) in ("string", "large_string")]
+
+
+def _values(arrow: Any, column: Any, path: Path) -> Sequence[Any]:
+    """The values of a column. Rows with the same entry of a dictionary share one text."""
+    values = column
+    while arrow.types.is_list(values.type) or arrow.types.is_large_list(values.type):
+        values = values.flatten()
+    if len(values) > _MOST_VALUES:
+        raise InputError(f"{path}: a few rows hold lists of {len(values):,} values, which is more than is read at once.")
+    if not arrow.types.is_dictionary(column.type):
+        plain: list[Any] = column.to_pylist()
+        return plain
+    texts = column.dictionary.to_pylist()
+    return [None if entry is None else texts[entry] for entry in column.indices.to_pylist()]
 
 
 def write(samples: Iterable[Sample], path: Path) -> None:

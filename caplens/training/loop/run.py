@@ -18,6 +18,10 @@ from caplens.progress import note_kept
 from caplens.training.loop.fit import Losses, RunContext, Schedule, Validation, checkpoint_of, fit
 from caplens.training.loop.process_group import ProcessGroup
 
+RUN = "run.json"
+"""The file with the settings of a run, in its folder."""
+_WRITTEN = ("model", "log.jsonl", "*.safetensors", "*.checkpoint.pt")
+"""What runs write, and would replace, in their folders."""
 _HASH = "sha256"
 """The key of the weights' hash in the metadata of their file."""
 
@@ -41,10 +45,18 @@ class Run:
     def group(self) -> ProcessGroup:
         return ProcessGroup(self.device)
 
+    def check(self) -> None:
+        """Raise an error if the folder cannot be that of this run."""
+        claim_folder(self.folder, self._about, writes=False)
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        trained_on = {"given": dict(self.data_hashes)} if self.data_hashes else {}
+        return {"recipe": self.settings, "seed": self.seed, **trained_on}
+
     def begin(self) -> None:
         """Write `run.json` to the folder, or check that the folder belongs to the same run."""
-        trained_on = {"given": dict(self.data_hashes)} if self.data_hashes else {}
-        claim_folder(self.folder, {"recipe": self.settings, "seed": self.seed, **trained_on}, writes=self.group.is_main)
+        claim_folder(self.folder, self._about, writes=self.group.is_main)
         if self.group.is_main:
             note_kept(f"The same command goes on from the last checkpoint in {self.folder}.")
 
@@ -80,9 +92,18 @@ class Run:
         return fit(name, networks, loss_at, schedule, context, faster, times, validation)
 
 
-def claim_folder(folder: Path, settings: Mapping[str, Any], *, writes: bool = True) -> None:
-    """Write the settings of a run to `run.json` in its folder, or raise an error if the folder belongs to another run."""
-    path = folder / "run.json"
+def claim_folder(folder: Path, settings: Mapping[str, Any], *, written: Sequence[str] = _WRITTEN, writes: bool = True) -> None:
+    """Write the settings of a run to `run.json` in its folder.
+
+    Raises an error if the folder belongs to another run, or if there is something in the place of what a run writes.
+    """
+    path = folder / RUN
+    foreign = next((found for pattern in written for found in sorted(folder.glob(pattern))), None)
+    if foreign is not None and not path.is_file():
+        raise InputError(
+            f"{folder}: this folder holds {foreign.name}, which would be replaced, but no run of caplens. Choose another with"
+            f" {option('out', 'FOLDER')}."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

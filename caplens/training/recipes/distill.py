@@ -15,13 +15,14 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from caplens.backbones.hub import MCLIP, find_model
+from caplens.backbones.hub import MANIFEST, MCLIP, find_model
 from caplens.backbones.manifest import writing_model
 from caplens.backbones.pretrained import library, open_pretrained
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
-from caplens.errors import InputError, reason
+from caplens.errors import InputError, option, reason
 from caplens.training.loop.fit import Validation
+from caplens.training.loop.run import RUN
 from caplens.training.loop.towers import copy_small, open_towers, write_weights
 from caplens.training.recipes.pairs import Caption
 from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, TrainSettings, TuningRecipe
@@ -80,7 +81,8 @@ def train_distill(samples: Iterable[Sample], student: str, job: Job) -> Path:
         model = f"mclip:{_create_student(student, dim, job)},image={job.model}"
     recipe = job.recipe
     assert isinstance(recipe, DistillRecipe)
-    tuning = Tuning(job._replace(model=model), {"teacher": teacher.backbone.fingerprint, "pairs": digest})
+    hashes = {"teacher": teacher.backbone.fingerprint, "pairs": digest, **({} if student == SAME else {"student": student})}
+    tuning = Tuning(job._replace(model=model), hashes)
     settings = recipe.train
     if tuning.towers.changes_images:
         raise InputError(f"train.parts is {settings.parts!r}; distill trains the text tower only.")
@@ -125,8 +127,12 @@ def _pairs(samples: Iterable[Sample]) -> list[tuple[Caption, str]]:
 def _create_student(name: str, dim: int, job: Job) -> Path:
     """Write the encoder and a new linear layer to `dim` dimensions in the layout of M-CLIP's models; returns the folder."""
     folder = job.folder / "student"
-    if (folder / "model.safetensors").is_file():
+    if (folder / "model.safetensors").is_file() and (job.folder / RUN).is_file():
         return folder
+    if folder.exists() and not (folder / MANIFEST).is_file():
+        raise InputError(
+            f"{folder}: this is not a model that caplens wrote. Choose another folder with {option('out', 'FOLDER')}."
+        )
     transformers = library(name)
     source = find_model(name, MCLIP)
     try:

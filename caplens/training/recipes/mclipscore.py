@@ -86,7 +86,11 @@ def train_mclipscore(samples: Iterable[Sample], rated: Iterable[Sample], job: Jo
     recipe = job.recipe
     assert isinstance(recipe, MclipscoreRecipe)
     settings, weights, choice = recipe.train, recipe.losses, recipe.losses.choice
-    hashes = {"captions": photos.fingerprint, "ratings": ratings.fingerprint}
+    hashes = {
+        "captions": photos.fingerprint,
+        "ratings": ratings.fingerprint,
+        **({"validation": validation_ratings.fingerprint} if validation_ratings else {}),
+    }
     tuning = Tuning(job, hashes, settings.noise)
     if settings.rated < 2:
         raise InputError("a batch of one rating has no correlation; raise train.rated.")

@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.training.loop.losses import positive_augmented
-from caplens.training.recipes.pairs import Caption, ImageIndex, Photos, RatedCaptions, content_hash
+from caplens.training.recipes.pairs import Caption, ImageIndex, Photos, RatedCaptions, content_hash, named_sizes
 from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, ScoreTrainSettings, TuningRecipe
 from caplens.training.recipes.tuning import Job, Tuning
 from caplens.training.recipes.values import Count, Weight
@@ -78,7 +78,7 @@ class Tuples:
 
     @property
     def fingerprint(self) -> str:
-        generated = [[(Path(image).name, text) for _, image, text in captions] for captions in self.captions]
+        generated = [[(*named_sizes([image]), text) for _, image, text in captions] for captions in self.captions]
         return content_hash([self.photos.fingerprint, generated])
 
     @property
@@ -123,7 +123,8 @@ def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iter
     recipe = job.recipe
     assert isinstance(recipe, PacsRecipe)
     photos, settings, weights = tuples.photos, recipe.train, recipe.losses
-    tuning = Tuning(job, {"tuples": tuples.fingerprint})
+    validation_hash = {"validation": ratings.fingerprint} if ratings else {}
+    tuning = Tuning(job, {"tuples": tuples.fingerprint, **validation_hash})
     tuning.know(tuples.all_captions)
     order = np.random.default_rng(job.seed).permutation(len(photos))
     held_out_count = 0 if ratings else max(2, round(recipe.validation.share * len(photos)))

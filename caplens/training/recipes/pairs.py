@@ -90,7 +90,7 @@ class Photos:
 
     @property
     def fingerprint(self) -> str:
-        return content_hash([_names(self.images), self.captions])
+        return content_hash([named_sizes(self.images), self.captions])
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,20 @@ class RatedCaptions:
 
     @property
     def fingerprint(self) -> str:
-        return content_hash([_names(self.images), self.captions, self.values.tolist()])
+        return content_hash([named_sizes(self.images), self.captions, self.values.tolist()])
 
 
-def _names(images: Sequence[ImageSource]) -> list[str]:
-    """File names without their folders, so that moved files have the same hash."""
-    return [Path(image).name if isinstance(image, str | PathLike) else "" for image in images]
+def named_sizes(images: Sequence[ImageSource]) -> list[tuple[str, int]]:
+    """File names without their folders, so that moved files have the same hash, and sizes, so that other files have another."""
+    return [_named_size(Path(image)) if isinstance(image, str | PathLike) else ("", 0) for image in images]
+
+
+def _named_size(path: Path) -> tuple[str, int]:
+    try:
+        return path.name, path.stat().st_size
+    except OSError:
+        # Reading it will say what is wrong.
+        return path.name, -1
 
 
 def content_hash(content: object) -> str:

@@ -109,7 +109,11 @@ def train_prmcs(
     photos, extra_captions = Photos(samples), _captions(sentences) if sentences is not None else []
     validation_samples = list(validate)
     ratings = RatedCaptions.of(validation_samples) if validation_samples else None
-    hashes = {"captions": photos.fingerprint, **({"sentences": content_hash(extra_captions)} if extra_captions else {})}
+    hashes = {
+        "captions": photos.fingerprint,
+        **({"sentences": content_hash(extra_captions)} if extra_captions else {}),
+        **({"validation": ratings.fingerprint} if ratings else {}),
+    }
     recipe = job.recipe
     assert isinstance(recipe, PrmcsRecipe)
     tuning = Tuning(job, hashes)

@@ -50,7 +50,7 @@ class Tuning:
         hashes = {"model": self.towers.backbone.fingerprint, **data_hashes}
         settings, half = job.recipe.to_dict(), job.recipe.data.half
         self.run = Run(job.folder, settings, job.seed, self.towers.device, hashes, job.tensorboard, half)
-        self.run.begin()
+        self.run.check()
         torch.manual_seed(job.seed)
         self.towers.learn(self.settings.parts)
         self._at_once = self.settings.at_once
@@ -162,6 +162,8 @@ class Tuning:
 
     def train(self, loss_at: Callable[[int, Generator], Losses], validation: Validation | None = None) -> Path:
         """Train and write the model; returns its folder."""
+        # Only now, so that a command that was refused for another reason can be corrected.
+        self.run.begin()
         networks, settings = self.towers.networks, self.settings
         schedule = Schedule(settings.steps, settings.rate, settings.decay, settings.warmup, settings.average)
 
