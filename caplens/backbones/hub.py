@@ -201,9 +201,13 @@ def _matches(path: PurePath, patterns: Iterable[str]) -> bool:
 
 
 def fingerprint(files: Sequence[Path], *facts: object) -> str:
-    """A hash of the names and content of files (not of their folders), and of further facts that change an embedding."""
+    """A hash of the names and content of files (not of their folders), and of further facts that change an embedding.
+
+    Files of one name, the layers of a sentence transformer say, are in the order of their folders.
+    """
+    ordered = sorted(files, key=lambda path: (path.name, path.parent.name))
     with ThreadPoolExecutor() as pool:
-        hashes = sorted(zip((path.name for path in files), pool.map(file_hash, files), strict=True))
+        hashes = list(zip((path.name for path in ordered), pool.map(file_hash, ordered), strict=True))
     return hashlib.sha256(json.dumps([hashes, [str(fact) for fact in facts]]).encode()).hexdigest()
 
 

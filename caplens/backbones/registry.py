@@ -102,7 +102,10 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
     load = family_loader(parsed.family)
     backbone: Backbone
     if parsed.family in _PAIRED_FAMILIES:
-        backbone = load(parsed, options, lambda image_model: _load_image_model(image_model, name, options))
+        try:
+            backbone = load(parsed, options, lambda image_model: load_backbone(image_model, options))
+        except RecursionError:
+            raise InputError(f"{name}: its image model leads back to itself. Name another with ',image=MODEL'.") from None
     else:
         backbone = load(parsed, options)
     backbone.spec = BackboneSpec(name, options)
@@ -111,12 +114,6 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
     if preset is not None:
         backbone.licence, backbone.languages = preset.licence, preset.languages
     return backbone
-
-
-def _load_image_model(image_model: str, name: str, options: LoadOptions) -> Backbone:
-    if _parse_name(image_model)[0].family in _PAIRED_FAMILIES:
-        raise InputError(f"{name}: its image model, {image_model}, takes its image tower from another model. Name that one.")
-    return load_backbone(image_model, options)
 
 
 def family_loader(family: str) -> Callable[..., Backbone]:

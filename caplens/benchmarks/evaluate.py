@@ -13,6 +13,7 @@ import numpy as np
 from caplens.arrays import Flags, Floats
 from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
 from caplens.benchmarks.rating import RatedSamples
+from caplens.data.content import captions_hash
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError, reason
@@ -135,13 +136,15 @@ def judge_metrics(
         captions=[sample.caption or "" for sample in kept],
         scores={metric: column[scored.scored] for metric, column in scored.values.items()},
         human=human,
-        langs=_named([sample.lang for sample in kept]),
-        systems=_named([sample.system for sample in kept]),
+        langs=_named(kept, "lang"),
+        systems=_named(kept, "system"),
+        captions_hash=captions_hash(kept),
     )
 
 
-def _named(column: list[str | None]) -> list[str | None]:
-    """The column, or an empty one where no caption names anything in it."""
+def _named(samples: Sequence[Sample], field: str) -> list[str | None]:
+    """What captions name in a field; empty where none names anything."""
+    column = [getattr(sample, field) for sample in samples]
     return column if any(value is not None for value in column) else []
 
 

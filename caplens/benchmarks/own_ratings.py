@@ -4,6 +4,7 @@ Beside correlations, a file with several raters, several captions per image or s
 agree with each other, which bounds how far any metric can agree with them; pairwise accuracy; and correlations of systems.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,8 @@ from caplens.stats import RESAMPLES, Coefficient, get_coefficient, krippendorff_
 _SHOWN_REASONS = 3
 SEVERAL_LANGUAGES = "mul"
 """The ISO 639 code of texts in several languages."""
+_MOST_PAIRS = 10_000_000
+"""Pairs of captions of one image that are compared; all are in memory."""
 _LEAST_SYSTEMS = 3
 """For a correlation between systems to mean anything."""
 
@@ -75,6 +78,7 @@ def measure_agreement(
     if protocol not in AGGREGATIONS:
         raise InputError(f"there is no protocol {protocol!r}; choose from: {', '.join(AGGREGATIONS)}.")
     valid = [sample for sample in samples if not sample.invalid]
+    _check_criteria(valid, criterion)
     rated = [(sample, ratings) for sample in valid if (ratings := _ratings(sample, criterion))]
     if not rated:
         raise InputError(_nothing_rated(valid, criterion))
@@ -122,11 +126,21 @@ def _data_points(rated: Sequence[RatedCaption], protocol: str, unrated: int) -> 
     return RatedSamples([sample for sample, _ in points], human, warnings=warnings)
 
 
+def _check_criteria(samples: Sequence[Sample], criterion: str | None) -> None:
+    """Ratings by different criteria are not mixed."""
+    first: dict[str | None, str] = {}
+    for sample in samples:
+        for rating in sample.ratings:
+            first.setdefault(rating.criterion, sample.id)
+        if criterion is None and len(first) > 1:
+            names = ", ".join(sorted(str(name) for name in first))
+            raise InputError(
+                f"sample {sample.id!r} is rated by several criteria ({names}), or by another than samples before it. Choose one"
+                f" with {option('criterion')}."
+            )
+
+
 def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
-    criteria = {rating.criterion for rating in sample.ratings}
-    if criterion is None and len(criteria) > 1:
-        names = ", ".join(sorted(str(name) for name in criteria))
-        raise InputError(f"sample {sample.id!r} is rated by several criteria ({names}). Choose one with {option('criterion')}.")
     ratings = [rating for rating in sample.ratings if criterion is None or rating.criterion == criterion]
     raters = [rating.rater for rating in ratings if rating.rater is not None]
     if len(set(raters)) < len(raters):
@@ -177,6 +191,13 @@ def _add_pairwise_accuracy(result: AgreementResult, captions: _ScoredCaptions) -
     groups = [sample.group for sample in captions.samples]
     if len(set(groups)) == len(groups):
         return
+    pairs = sum(count * (count - 1) // 2 for count in Counter(groups).values())
+    if pairs > _MOST_PAIRS:
+        result.warnings.append(
+            f"pairwise accuracy was left out: images have {pairs:,} pairs of captions, more than {_MOST_PAIRS:,}. Does 'image'"
+            " name the image of each caption?"
+        )
+        return
     for metric, scores in captions.scores.items():
         pairwise = tie_calibrated_accuracy(scores, captions.human, groups)
         result.pairwise[metric] = PairwiseEstimate(pairwise.accuracy * UNIT, pairwise.epsilon, pairwise.pairs)
@@ -226,8 +247,11 @@ def _rater_table(ratings: Sequence[Sequence[Rating]]) -> Floats:
 
 def _against_others(table: Floats, rater: int, coefficient: Coefficient) -> float:
     """A rater's correlation with the mean of the others, on the captions that both rated."""
-    others = np.delete(table, rater, axis=0)
-    both = ~np.isnan(table[rater]) & (~np.isnan(others)).any(axis=0)
+    rated = np.flatnonzero(~np.isnan(table[rater]))
+    columns = table[:, rated]
+    counts = (~np.isnan(columns)).sum(axis=0) - 1
+    both = counts > 0
     if both.sum() < 2:
         return float("nan")
-    return coefficient(table[rater, both], np.nanmean(others[:, both], axis=0))
+    own = table[rater, rated[both]]
+    return coefficient(own, (np.nansum(columns[:, both], axis=0) - own) / counts[both])

@@ -10,7 +10,7 @@ import numpy as np
 
 from caplens.arrays import Flags, Floats
 from caplens.data.languages import base_language
-from caplens.data.records import field, numbers, read_records, text
+from caplens.data.records import add_once, field, numbers, read_records, text
 from caplens.errors import InputError
 from caplens.results.agreement import AgreementResult
 from caplens.results.language_correlation import LanguageCorrelation
@@ -84,7 +84,7 @@ def read_quality(path: str | PathLike[str]) -> dict[tuple[str, str], float]:
     qualities: dict[tuple[str, str], float] = {}
     for place, record in read_records(Path(path)):
         lang, caption, quality = (field(record, [name], place) for name in ("lang", "caption", "quality"))
-        qualities[base_language(str(lang)), text(caption, place)] = numbers(quality, place)[0]
+        add_once(qualities, (base_language(str(lang)), text(caption, place)), numbers(quality, place)[0], place)
     if not qualities:
         raise InputError(f"{path}: there are no qualities in the file.")
     return qualities

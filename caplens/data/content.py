@@ -1,6 +1,7 @@
 """A hash of what was scored, by which a report notices that the files have changed since."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 
 from caplens.data.sample import Sample
@@ -25,6 +26,12 @@ class ContentHash:
 
     def hashes(self) -> dict[str, str]:
         return {name: digest.hexdigest()[:16] for name, digest in self._digests.items()}
+
+
+def captions_hash(samples: Iterable[Sample]) -> str:
+    """A hash of captions, however often and in whatever order they are there."""
+    captions = sorted({sample.caption or "" for sample in samples})
+    return hashlib.sha256(json.dumps(captions).encode()).hexdigest()[:16]
 
 
 def changes(scored: Mapping[str, str], samples: Iterable[Sample]) -> list[str]:

@@ -32,7 +32,7 @@ _MAX_LINE = "CAPLENS_MAX_LINE_MB"
 _DEFAULT_MAX_LINE = 32
 _DOCUMENT = 4
 """How many times larger than a line a JSON document may be."""
-_MOST_UNPACKED, _MOST_RATIO = 16 << 20, 1000
+_MOST_UNPACKED, _MOST_RATIO = 16 << 20, 200
 """A file that unpacks to more than this, and to so many times its size, was made to fill a memory or a day."""
 _CHUNK = 1 << 20
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")

@@ -1,7 +1,6 @@
 """The images of captions, looked up in a folder by name or by id."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
@@ -9,12 +8,11 @@ from pathlib import Path
 
 from PIL.Image import Image
 
-from caplens.data.media import ImageSource, MissingImage
+from caplens.data.media import ADDRESS, ImageSource, MissingImage
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
-_ADDRESS = re.compile("[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:
@@ -43,7 +41,7 @@ def _image_in(root: str, sample: Sample) -> ImageSource:
 
 
 def _named_image(root: str, name: str) -> ImageSource:
-    return name if _ADDRESS.match(name) else _file_in(root, name) or os.path.join(root, name)  # noqa: PTH118
+    return name if ADDRESS.match(name) else _file_in(root, name) or os.path.join(root, name)  # noqa: PTH118
 
 
 def _file_in(root: str, name: str) -> str | MissingImage | None:
@@ -55,5 +53,11 @@ def _file_in(root: str, name: str) -> str | MissingImage | None:
         return path
     stem, suffix = os.path.splitext(path)  # noqa: PTH122
     stems = (path, stem) if suffix.lower() in _SUFFIXES else (path,)
-    candidates = (stem + suffix for stem in stems for suffix in _SUFFIXES)
-    return next((candidate for candidate in candidates if os.path.isfile(candidate)), None)  # noqa: PTH113
+    for candidate in stems:
+        found = [candidate + suffix for suffix in _SUFFIXES if os.path.isfile(candidate + suffix)]  # noqa: PTH113
+        if len(found) > 1:
+            names = " and ".join(os.path.basename(file) for file in found)
+            raise InputError(f"{root}: the image of {name!r} could be {names}. Remove one, or name it with its suffix.")
+        if found:
+            return found[0]
+    return None

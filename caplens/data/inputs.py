@@ -36,7 +36,10 @@ def read_captions(
     if images is None:
         return joined
     if isinstance(images, Mapping):
-        return (replace(sample, image=as_image(images.get(sample.id, sample.image))) for sample in joined)
+        by_id = {str(identifier): image for identifier, image in images.items()}
+        if len(by_id) < len(images):
+            raise InputError("images: two keys are the same id; an id is text, so that 1 and '1' are one.")
+        return (replace(sample, image=as_image(by_id.get(sample.id, sample.image))) for sample in joined)
     if isinstance(images, str | PathLike):
         return with_images(joined, images)
     raise InputError("images in a list belong to captions in a list; for other captions pass a folder, or id -> image.")

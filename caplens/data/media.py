@@ -1,5 +1,6 @@
 """What a caption is about: an image or a video, by path, in bytes, or as an array in memory."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -9,6 +10,9 @@ import numpy as np
 from PIL.Image import Image, fromarray
 
 from caplens.errors import InputError
+
+ADDRESS = re.compile("[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+"""How an address begins. Images are not downloaded."""
 
 _CHANNELS = 3
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from caplens.data.files import Place, Source
 from caplens.data.formats import jsonl
@@ -14,6 +14,8 @@ from caplens.data.formats.delimited import RowLines
 from caplens.data.formats.json_document import read_document
 from caplens.errors import InputError
 
+K = TypeVar("K")
+V = TypeVar("V")
 _COMPRESSION_SUFFIXES = ("", ".gz", ".xz", ".bz2")
 
 
@@ -104,6 +106,12 @@ def field(record: Record, names: Sequence[str], place: Place) -> Any:
     raise InputError(
         f"{place}: there is no {' or '.join(repr(name) for name in names)}; there are: {', '.join(map(str, record))}."
     )
+
+
+def add_once(table: dict[K, V], key: K, value: V, place: Place | Path) -> None:
+    """Add an entry to a table; an error if there is another value for the same key."""
+    if table.setdefault(key, value) != value:
+        raise InputError(f"{place}: there is another value for {key!r} before. Remove one of them.")
 
 
 def text(value: Any, place: Place | Path) -> str:

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,8 +47,18 @@ def ensure_not_output(path: str | os.PathLike[str]) -> None:
 def ensure_apart(output: str | os.PathLike[str] | None, *paths: str | os.PathLike[str] | None) -> None:
     """Raise an error if `output` is one of `paths`, which are also read or written."""
     for path in paths:
-        if output is not None and path is not None and _real(output) == _real(path) and not is_special(output):
+        if output is not None and path is not None and _is_same_file(output, path) and not is_special(output):
             raise _named_twice(output)
+
+
+def _is_same_file(output: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
+    if str(path) != "-":
+        return _real(output) == _real(path)
+    try:
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), os.stat(output))
+    except (OSError, ValueError, AttributeError):
+        # Nothing is written there yet, or there is no standard input.
+        return False
 
 
 def _named_twice(path: str | os.PathLike[str]) -> InputError:
@@ -69,6 +80,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             with temporary.open("rb") as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out)
         else:
+            if target.exists():
+                # What only its owner could read stays so.
+                shutil.copymode(target, temporary)
             os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
@@ -119,7 +133,7 @@ def _exchange(temporary: Path, target: Path) -> None:
 
 def _previous(target: Path) -> Path:
     """Where the old folder is for the moment in which there is neither, on systems that cannot exchange two."""
-    return target.with_name(f"{target.name}.previous")
+    return target.with_name(f".{target.name}.caplens-previous")
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:

@@ -18,8 +18,9 @@ _MOST_NESTED = 50
 
 
 def canonical_name(name: str) -> str:
-    """Column names that mean something, in lower case."""
-    return name.lower() if name.lower() in _KNOWN else name
+    """Column names that mean something, in lower case and without blanks around them."""
+    folded = name.strip().lower()
+    return folded if folded in _KNOWN else name
 
 
 def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) -> Sample:

@@ -71,11 +71,13 @@ def write_samples(
     ensure_apart(path, references_path)
     write_captions, write_references = TWO_FILES[to]
     with ExitStack() as stack:
+        # Entered first, so that it is replaced last, and not at all if the captions cannot be.
+        references_target = None if references_path is None else stack.enter_context(replacing(references_path))
         target = stack.enter_context(replacing(path))
         checked = list(_checked(counted(), to, keeps_references=references_path is not None, lossy=lossy))
         write_captions((sample for sample in checked if sample.caption is not None), target)
-        if references_path is not None:
-            write_references(checked, stack.enter_context(replacing(references_path)))
+        if references_target is not None:
+            write_references(checked, references_target)
     return count
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from caplens.data.files import open_regular
-from caplens.data.media import ImageSource, MissingImage, media_name
+from caplens.data.media import ADDRESS, ImageSource, MissingImage, media_name
 from caplens.embed.keys import file_key, pixels_key, stream_key
 from caplens.embed.memory import VARIABLE, MemoryBudget
 
@@ -27,6 +27,10 @@ _BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}
 _CODEC_BYTES = {"MPO": 6, "WEBP": 12, "TIFF": 8, "AVIF": 8, "HEIF": 8, "JPEG2000": 16}
 """Format -> bytes of a pixel that its decoder keeps beside the image."""
 _PROGRESSIVE_BYTES = 6
+_TILE_WIDTH, _TILE_HEIGHT, _ROWS_PER_STRIP = 322, 323, 278
+"""Tags of a TIFF."""
+_SCAN, _MOST_SCANS = b"\xff\xda", 100
+"""What each scan of a JPEG begins with. Programs write about ten."""
 _STRIP = 1 << 20
 """Pixels that are converted at a time, so that converting takes no memory to speak of."""
 
@@ -107,7 +111,7 @@ def _open_file(source: ImageSource) -> Iterator[tuple[IO[bytes], str]]:
     """The content of an image file, and the name by which messages call it."""
     if isinstance(source, MissingImage):
         raise UnreadableError(source.reason)
-    if isinstance(source, str) and source.startswith(("http://", "https://")):
+    if isinstance(source, str) and ADDRESS.match(source):
         raise UnreadableError(f"{source} is an address; images are not downloaded")
     if not isinstance(source, str | PathLike | bytes):
         raise UnreadableError(f"an image is a path, bytes or a PIL image, not {type(source).__name__}")
@@ -157,7 +161,20 @@ def _needed(image: Image.Image, name: str) -> int:
     turned = stored if _is_turned(image, name) else 0
     converted = 0 if image.mode == "RGB" else 4
     # The decoder's memory is free again when the image is turned or converted.
-    return image.width * image.height * (stored + max(codec, turned, converted))
+    return image.width * image.height * (stored + max(codec, turned, converted)) + _tile_bytes(image)
+
+
+def _tile_bytes(image: Image.Image) -> int:
+    """What a tile or strip of a TIFF takes, which may be larger than the image."""
+    tags = getattr(image, "tag_v2", None)
+    if tags is None:
+        return 0
+    try:
+        width, height, rows = (int(tags.get(tag) or 0) for tag in (_TILE_WIDTH, _TILE_HEIGHT, _ROWS_PER_STRIP))
+    except (TypeError, ValueError):
+        # Decoding says what is wrong.
+        return 0
+    return 4 * max(width * height, min(rows, image.height) * image.width)
 
 
 def _is_turned(image: Image.Image, name: str) -> bool:
@@ -181,10 +198,18 @@ def _check_memory(needed: int, name: str) -> None:
 def _load(image: Image.Image, name: str) -> None:
     if 0 in image.size:
         raise UnreadableError(f"{name} has no pixels")
+    if image.format == "JPEG" and _scan_count(image) > _MOST_SCANS:
+        raise UnreadableError(f"{name} is a JPEG of more than {_MOST_SCANS} scans, each of which takes as long as an image")
     try:
         image.load()
     except Exception as error:
         raise _damaged(name, error) from None
+
+
+def _scan_count(image: Image.Image) -> int:
+    """How many scans a progressive JPEG has: each is a pass over all of its pixels."""
+    file = getattr(image, "fp", None)
+    return file.getvalue().count(_SCAN) if isinstance(file, io.BytesIO) else 0
 
 
 def _decoded(image: Image.Image, name: str, *, own: bool = False) -> Image.Image:

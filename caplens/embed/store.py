@@ -13,6 +13,7 @@ import sqlite3
 import time
 import weakref
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from os import PathLike
@@ -84,10 +85,13 @@ class ModelVectors:
         """The vectors of distinct keys."""
 
         rows = self._run(lambda connection: _intact(_select(connection, "key, vector, cut, checksum", "vectors", keys)))
+        # A vector of another length than most is damaged.
+        length = Counter(len(vector) for _, vector, _ in rows).most_common(1)[0][0] if rows else 0
+        rows = [row for row in rows if len(row[1]) == length]
         place = {key: number for number, key in enumerate(keys)}
         numbers = np.fromiter((place[key] for key, _, _ in rows), dtype=np.int64, count=len(rows))
         present, flags = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=bool)
-        vectors = np.zeros((len(keys), len(rows[0][1]) // 4 if rows else 0), dtype=np.float32)
+        vectors = np.zeros((len(keys), length // 4), dtype=np.float32)
         if rows:
             present[numbers] = True
             flags[numbers] = [flag for _, _, flag in rows]

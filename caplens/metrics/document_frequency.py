@@ -116,9 +116,13 @@ class DocumentFrequency:
                 f" {option('lang')}."
             )
         lang = base_language(lang) if lang else next(iter(languages), "en")
-        chosen = [texts for _, tag, texts in references if tag in (None, lang)]
-        if not chosen:
+        by_id: dict[str, list[str]] = {}
+        for identifier, tag, texts in references:
+            if tag in (None, lang):
+                by_id.setdefault(identifier, []).extend(texts)
+        if not by_id:
             raise InputError(f"{path}: there are no references in {lang!r}.")
+        chosen = list(by_id.values())
         split = get_tokenizer(tokenizer or default_tokenizer(lang), lang)
         return cls.count(track(chosen, "document frequencies", len(chosen)), split)
 

@@ -3,6 +3,7 @@
 The API, the command line, the adapters and the registry all build metrics from it, with `Metric.from_options`.
 """
 
+import math
 import warnings
 from dataclasses import dataclass, fields, replace
 from os import PathLike
@@ -88,8 +89,8 @@ class ScoringOptions:
         base_language(self.lang or "en")
         if self.model is not None and not isinstance(self.model, str | Backbone | Engine):
             raise InputError(f"a model is a name, a Backbone or an Engine, not {self.model!r}.")
-        if self.weight is not None and not self.weight > 0:
-            raise InputError(f"the weight must be above 0, not {self.weight}.")
+        if self.weight is not None and not 0 < self.weight < math.inf:
+            raise InputError(f"the weight must be above 0 and finite, not {self.weight}.")
 
     @staticmethod
     def of(options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> "ScoringOptions":

@@ -13,7 +13,7 @@ from caplens.arrays import Floats
 from caplens.benchmarks import get_benchmark
 from caplens.benchmarks.evaluate import load_checked
 from caplens.data import Sample, SampleFile, read_references, samples_by_system, with_images
-from caplens.data.content import changes
+from caplens.data.content import captions_hash, changes
 from caplens.data.languages import base_language
 from caplens.errors import InputError, option
 from caplens.progress import logger
@@ -73,10 +73,8 @@ def changes_of(result: Result, cases: Sequence[Case]) -> list[str]:
             for system, samples in by_system.items()
             for name in changes(result.content_hashes.get(system, {}), samples)
         ]
-    if isinstance(result, AgreementResult):
-        scored = set(zip(result.ids, result.captions, strict=False))
-        if scored and any((case.sample.id, case.sample.caption) not in scored for case in cases):
-            return [f"The captions {_CHANGED}"]
+    if isinstance(result, AgreementResult) and result.captions_hash not in (None, captions_hash(case.sample for case in cases)):
+        return [f"The captions {_CHANGED}"]
     return []
 
 

@@ -2,11 +2,14 @@
 
 import csv
 import io
+import re
 
 from caplens.data.formats.formulas import guarded
 from caplens.results.table import Table
 from caplens.terminal import in_one_line
 
+_MARKDOWN_SPECIAL = re.compile(r"[\\|<`]|(?<=\])\(")
+"""What would end a cell, or begin HTML, code or the address of a link."""
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -38,7 +41,9 @@ def markdown(table: Table) -> str:
         A pipe table, ending in a newline.
     """
     rule = ["---:" if table.is_number(index) else "---" for index in range(len(table.columns))]
-    columns, *rows = [[table.shown(cell).replace("|", r"\|") for cell in row] for row in (table.columns, *table.rows)]
+    columns, *rows = [
+        [_MARKDOWN_SPECIAL.sub(r"\\\g<0>", table.shown(cell)) for cell in row] for row in (table.columns, *table.rows)
+    ]
     lines = ["| " + " | ".join(row) + " |" for row in (columns, rule, *rows)]
     heading = [f"**{in_one_line(table.title)}**", ""] if table.title else []
     lines_below = [in_one_line(note) for note in table.notes]

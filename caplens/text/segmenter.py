@@ -23,5 +23,7 @@ class Segmenter(Tokenizer):
 
     def segments(self, text: str) -> Iterator[str]:
         """The words of a text of any length. The time of some libraries grows with the square of it, so they get it in pieces."""
+        # MeCab takes C strings, which end at the first NUL.
+        text = text.replace("\0", " ")
         for start in range(0, len(text), _LONGEST):
             yield from self.segment(text[start : start + _LONGEST])

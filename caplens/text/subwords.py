@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from caplens.data.files import Place, Source
@@ -26,6 +27,7 @@ _DOTTED_I = "i\u0307"
 _UNKNOWN_PENALTY = 10.0
 """How far the score of an unknown character lies below that of the least likely piece; sentencepiece's value."""
 _MAX_CACHED_WORDS = 200_000
+_MOST_PIECES = 1_000_000
 
 
 def words_of(text: str) -> list[str]:
@@ -116,7 +118,11 @@ class Subwords:
     def load(cls, path: Path) -> "Subwords":
         """Read a file that `save` wrote."""
         with Source(path) as source:
-            return cls([_parse_piece(line, Place(path, number)) for number, line in source.lines()])
+            lines = islice(source.lines(), _MOST_PIECES + 1)
+            pieces = [_parse_piece(line, Place(path, number)) for number, line in lines]
+        if len(pieces) > _MOST_PIECES:
+            raise InputError(f"{path}: a vocabulary has at most {_MOST_PIECES:,} pieces.")
+        return cls(pieces)
 
 
 def _parse_piece(line: str, place: Place) -> tuple[str, float]:

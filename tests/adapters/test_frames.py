@@ -35,8 +35,8 @@ def test_rows_without_ids_are_numbered_and_gaps_are_gaps(library):
 def test_image_ids_are_ids_and_a_missing_column_is_told(library):
     table = library.DataFrame({"image_id": [7, 8], "caption": ["a dog", "a cat"]})
     assert package.score(table, ["bleu1"], references={"7": "a dog", "8": "a cat"}, resamples=0).ids == ["7", "8"]
-    with pytest.raises(InputError, match="Caption"):
-        package.score(library.DataFrame({"Caption": ["a dog"]}), ["length"])
+    with pytest.raises(InputError, match="Text"):
+        package.score(library.DataFrame({"Text": ["a dog"]}), ["length"])
 
 
 def test_pandas_own_gaps_are_gaps():

@@ -172,7 +172,7 @@ def test_a_folder_is_put_back_where_two_cannot_be_exchanged(tmp_path, monkeypatc
         with replacing_folder(target) as folder:
             (folder / "weights").write_text(content, encoding="utf-8")
         assert (target / "weights").read_text(encoding="utf-8") == content
-    target.rename(tmp_path / "model.previous")
+    target.rename(tmp_path / ".model.caplens-previous")
     with pytest.raises(KeyboardInterrupt), replacing_folder(target):
         raise KeyboardInterrupt
     assert (target / "weights").read_text(encoding="utf-8") == "new"

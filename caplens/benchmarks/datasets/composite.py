@@ -13,7 +13,7 @@ import numpy as np
 from caplens.benchmarks.base import Published, count_warning
 from caplens.benchmarks.rating import RatedSamples, RatingBenchmark
 from caplens.data.files import Place, Source
-from caplens.data.records import find_file, numbers, read_fields, read_json, text
+from caplens.data.records import add_once, find_file, numbers, read_fields, read_json, text
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -85,7 +85,7 @@ def _read_ratings(data: Path, kind: str) -> dict[tuple[str, str, int], float]:
                     raise InputError(f"{place}: {len(cells)} columns where at least {width} are expected.")
                 for number in range(_CAPTIONS_USED):
                     key = (photo, cells[_CAPTION_COLUMN + number].strip(), number)
-                    ratings[key] = numbers(cells[_CAPTION_COLUMN + count + number], place)[0]
+                    add_once(ratings, key, numbers(cells[_CAPTION_COLUMN + count + number], place)[0], place)
     return ratings
 
 

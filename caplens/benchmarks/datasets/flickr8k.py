@@ -7,7 +7,7 @@ import numpy as np
 
 from caplens.benchmarks.rating import RatedSamples, RatingBenchmark
 from caplens.data.files import Place
-from caplens.data.records import find_file, read_fields
+from caplens.data.records import add_once, find_file, read_fields
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -82,10 +82,12 @@ def translated(judged: RatedSamples, english: PhotoCaptions, folder: Path, lang:
 def _read_captions(path: Path) -> PhotoCaptions:
     captions: PhotoCaptions = {}
     if path.name.startswith("Flickr8k.token"):
-        rows = [[*split_caption_id(name, place), caption] for place, (name, caption) in read_fields(path, 2)]
-    else:
-        rows = [fields for _, fields in read_fields(path, 3, tabs_in_last=True)]
-    for photo, number, caption in rows:
+        for place, (name, caption) in read_fields(path, 2):
+            photo, number = split_caption_id(name, place)
+            add_once(captions.setdefault(photo, {}), number, caption, place)
+        return captions
+    for _, (photo, number, caption) in read_fields(path, 3, tabs_in_last=True):
+        # Some translations have two for one number; the last one counts.
         captions.setdefault(photo, {})[number] = caption
     return captions
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from caplens.benchmarks.base import Published
 from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, Trial, prefer
-from caplens.data.records import find_file, read_json
+from caplens.data.records import add_once, find_file, read_json
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -36,24 +36,26 @@ class Foil(PreferenceBenchmark):
             for annotation in read_json(coco_path)["annotations"]:
                 captions.setdefault(annotation["image_id"], []).append(annotation["caption"])
             document = read_json(path)
-            images = {image["id"]: image["file_name"] for image in document["images"]}
+            images: dict[int, str] = {}
+            for image in document["images"]:
+                add_once(images, image["id"], image["file_name"], path)
             right: dict[int, str] = {}
             wrong: dict[int, list[tuple[int, str]]] = {}
             for annotation in document["annotations"]:
                 if annotation["foil"]:
                     wrong.setdefault(annotation["id"], []).append((annotation["image_id"], annotation["caption"]))
                 else:
-                    right[annotation["id"]] = annotation["caption"]
+                    add_once(right, annotation["id"], annotation["caption"], path)
             samples: list[Sample] = []
             trials: list[Trial] = []
             for key, foils in wrong.items():
                 for number, (image_id, foil) in enumerate(foils):
-                    image = images[image_id]
+                    photo = images[image_id]
                     other_captions = [text for text in captions.get(image_id, []) if text.strip() != right[key].strip()]
                     references = tuple(other_captions[: 1 if protocol == "1-ref" else 4])
-                    trials.append(prefer("accuracy", image, len(samples), len(samples) + 1))
+                    trials.append(prefer("accuracy", photo, len(samples), len(samples) + 1))
                     samples += [
-                        Sample(f"{key} {number} {kind}", text, references, image=image, lang="en")
+                        Sample(f"{key} {number} {kind}", text, references, image=photo, lang="en")
                         for kind, text in (("right", right[key]), ("foil", foil))
                     ]
         except KeyError as error:

@@ -9,7 +9,7 @@ import numpy as np
 
 from caplens.benchmarks.base import count_warning
 from caplens.benchmarks.rating import RatedSamples, RatingBenchmark
-from caplens.data.records import field, find_file, numbers, read_records, texts
+from caplens.data.records import add_once, field, find_file, numbers, read_records, texts
 from caplens.data.sample import Sample
 
 _WHERE = "It is in the folder mscoco of the THumB repository (jungokasai/THumB)."
@@ -28,9 +28,9 @@ class Thumb(RatingBenchmark):
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
         rows = list(read_records(find_file(data, [self.marker], "the ratings file", _WHERE)))
         path = find_file(data, ["mscoco_references.json", "mscoco_references.jsonl"], "the references file", _WHERE)
-        references_by_segment = {
-            str(field(row, ["seg_id"], place)): texts(field(row, ["refs"], place), place) for place, row in read_records(path)
-        }
+        references_by_segment: dict[str, tuple[str, ...]] = {}
+        for place, row in read_records(path):
+            add_once(references_by_segment, str(field(row, ["seg_id"], place)), texts(field(row, ["refs"], place), place), place)
         samples, human = [], []
         for place, row in rows:
             segment, caption, image = (str(field(row, [name], place)) for name in ("seg_id", "hyp", "image"))

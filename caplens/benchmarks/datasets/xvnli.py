@@ -16,6 +16,7 @@ from caplens.benchmarks.base import Published, count_warning
 from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, Trial, prefer
 from caplens.data.records import field, find_file, read_records
 from caplens.data.sample import Sample
+from caplens.errors import InputError
 
 _LABELS = ("contradiction", "neutral", "entailment")
 """From the lowest expected score to the highest."""
@@ -24,6 +25,9 @@ _PUBLISHED = {
     "en": (92.3, 80.7, 47.7), "ar": (84.6, 76.3, 44.7), "fr": (86.7, 77.9, 45.4), "es": (86.2, 77.7, 46.7),
     "ru": (87.5, 78.0, 44.4),
 }  # fmt: skip
+_MOST_STATEMENTS = 100
+"""About one photo and with one label; every three of them with different labels are compared. XVNLI has a handful."""
+_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
 _WHERE = "It is part of IGLUE (e-bug/iglue, datasets/XVNLI/annotations)."
 
 
@@ -67,6 +71,8 @@ class Xvnli(PreferenceBenchmark):
                 samples.append(Sample(f"{key} {place.number}", statement, (premise,), image=image, lang=lang))
         trials: list[Trial] = []
         for photo, rows_by_label in rows_by_photo.items():
+            if max(map(len, rows_by_label.values())) > _MOST_STATEMENTS:
+                raise InputError(f"{path}: the photo {photo} has more than {_MOST_STATEMENTS} statements of one label.")
             for low, high in combinations(_LABELS, 2):
                 pairs = list(product(rows_by_label[high], rows_by_label[low]))
                 if (low, high) == (_LABELS[0], _LABELS[2]):
@@ -83,6 +89,15 @@ class Xvnli(PreferenceBenchmark):
     def located(self, samples: Iterable[Sample], images: str | PathLike[str]) -> list[Sample]:
         """Match images by the photo number that file names of Flickr30k and Flickr8k begin with."""
         names = sorted(path.name for path in Path(images).iterdir()) if Path(images).is_dir() else []
-        by_number = {self.image_key(name): name for name in names}
-        matched = (replace(sample, image=by_number.get(self.image_key(str(sample.image)), sample.image)) for sample in samples)
-        return super().located(matched, images)
+        by_number: dict[str, list[str]] = {}
+        for name in names:
+            if Path(name).suffix.lower() in _SUFFIXES:
+                by_number.setdefault(self.image_key(name), []).append(name)
+
+        def name_of(image: str) -> str:
+            candidates = by_number.get(self.image_key(image), [image])
+            if image not in candidates and len(candidates) > 1:
+                raise InputError(f"{images}: the photo {image} could be {' or '.join(candidates)}. Remove those that are not.")
+            return image if image in candidates else candidates[0]
+
+        return super().located((replace(sample, image=name_of(str(sample.image))) for sample in samples), images)

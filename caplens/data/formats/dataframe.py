@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from caplens.data.files import Place
-from caplens.data.rows import sample_from_row
+from caplens.data.rows import canonical_name, sample_from_row
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -24,7 +24,7 @@ def is_dataframe(value: object) -> bool:
 
 def read_dataframe(frame: Any) -> Iterator[Sample]:
     """A sample per row; columns are named as in a file, and rows without an `id` are numbered."""
-    columns = [str(column) for column in frame.columns]
+    columns = [canonical_name(str(column)) for column in frame.columns]
     if len(set(columns)) < len(columns):
         raise InputError("the data frame has two columns of one name. Rename one of them.")
     numbered = not {"id", "image_id"} & set(columns)

@@ -38,12 +38,13 @@ def check_memory(text: str, place: Place) -> None:
     if len(text) <= _SMALL:
         return
     limit = _VALUES_PER_LINE * max_line_bytes()
-    if _CONTAINER_BYTES * (text.count("[") + text.count("{")) + _VALUE_BYTES * text.count(",") > limit:
+    containers, values, keys = text.count("[") + text.count("{"), text.count(","), text.count(":")
+    if _CONTAINER_BYTES * containers + _VALUE_BYTES * values + _KEY_BYTES * keys > limit:
         raise too_long(place, "what the JSON holds", limit)
 
 
 _SMALL = 1 << 20
-_CONTAINER_BYTES, _VALUE_BYTES = 100, 50
+_CONTAINER_BYTES, _VALUE_BYTES, _KEY_BYTES = 100, 50, 200
 _VALUES_PER_LINE = 24
 """How many times larger than a line the values of a JSON text may be in memory."""
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}

@@ -1,7 +1,8 @@
 """Parquet, through pyarrow (the `parquet` extra)."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
 
 _BATCH = 10_000
-_GROUP_PER_LINE = 32
-"""How many times larger than a line a row group may be, by what the file says."""
+_GROUP_PER_LINE, _BATCH_PER_LINE = 32, 4
+"""How many times larger than a line a row group may be, and the rows that are read at once."""
 _MOST_VALUES = 5_000_000
 """Values that the rows of a batch may have in one column, in lists."""
 
@@ -32,21 +33,18 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
     arrow = _pyarrow()
     try:
         number = 0
-        with arrow.parquet.ParquetFile(path) as plain:
-            texts = _check_columns(plain, path)
-        # A long text that many rows share is stored once, and is read once.
-        with arrow.parquet.ParquetFile(path, read_dictionary=texts) as table:
-            for batch in table.iter_batches(_BATCH):
-                columns = [(canonical_name(name), _values(arrow, batch.column(name), path)) for name in batch.schema.names]
-                for row in range(batch.num_rows):
+        with arrow.parquet.ParquetFile(path) as table:
+            names = _checked_names(table, path)
+            for batch in _batches(arrow, table, path):
+                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     number += 1
                     place = Place(path, number, "row")
                     yield (
                         place,
                         {
                             name: from_cell(name, value, place) if isinstance(value, str) else value
-                            for name, values in columns
-                            if (value := values[row]) is not None or name == "caption"
+                            for name, value in zip(names, values, strict=True)
+                            if value is not None or name == "caption"
                         },
                     )
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -54,34 +52,40 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
         raise InputError(f"{path}: not a readable Parquet file ({reason}). Get it again.") from None
 
 
-def _check_columns(table: Any, path: Path) -> list[str]:
-    """The columns of text; raises an error if a name appears twice, or if a row group would fill the memory.
-
-    Sizes of single columns are not looked at: pyarrow ends the process where those of a damaged file make no sense.
-    """
+def _checked_names(table: Any, path: Path) -> list[str]:
+    """The names of the columns, of which none may appear twice."""
     names = [canonical_name(name) for name in table.schema_arrow.names]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(f"{path}: the column {repeated[0]!r} appears twice. Rename one of them.")
-    limit = _GROUP_PER_LINE * max_line_bytes()
+    return names
+
+
+def _batches(arrow: Any, table: Any, path: Path) -> Iterator[Any]:
+    """The rows of a table, as many at a time as memory allows.
+
+    A small file can hold much: a long text that rows share is stored once, and read once for each of them. No text is larger than
+    its row group. The sizes of single columns are not asked for: pyarrow ends the process where those of a damaged file make no
+    sense.
+    """
+    line = max_line_bytes()
     for group in range(table.metadata.num_row_groups):
-        if table.metadata.row_group(group).total_byte_size > limit:
-            raise too_long(Place(path, group + 1, "row group"), "this group of rows", limit)
-    return [field.name for field in table.schema_arrow if str(field.type) in ("string", "large_string")]
+        size = table.metadata.row_group(group).total_byte_size
+        if size > _GROUP_PER_LINE * line:
+            raise too_long(Place(path, group + 1, "row group"), "this group of rows", _GROUP_PER_LINE * line)
+        rows = max(1, min(_BATCH, _BATCH_PER_LINE * line // max(1, size)))
+        for batch in table.iter_batches(rows, row_groups=[group]):
+            most = max((_value_count(arrow, column) for column in batch.columns), default=0)
+            if most > _MOST_VALUES:
+                raise InputError(f"{path}: a few rows hold lists of {most:,} values, which is more than is read at once.")
+            yield batch
 
 
-def _values(arrow: Any, column: Any, path: Path) -> Sequence[Any]:
-    """The values of a column. Rows with the same entry of a dictionary share one text."""
-    values = column
-    while arrow.types.is_list(values.type) or arrow.types.is_large_list(values.type):
-        values = values.flatten()
-    if len(values) > _MOST_VALUES:
-        raise InputError(f"{path}: a few rows hold lists of {len(values):,} values, which is more than is read at once.")
-    if not arrow.types.is_dictionary(column.type):
-        plain: list[Any] = column.to_pylist()
-        return plain
-    texts = column.dictionary.to_pylist()
-    return [None if entry is None else texts[entry] for entry in column.indices.to_pylist()]
+def _value_count(arrow: Any, column: Any) -> int:
+    """How many values a column has, those in lists counted one by one."""
+    while arrow.types.is_list(column.type) or arrow.types.is_large_list(column.type):
+        column = column.flatten()
+    return len(column)
 
 
 def write(samples: Iterable[Sample], path: Path) -> None:
@@ -115,7 +119,7 @@ def _has_detailed_ratings(sample: Sample) -> bool:
 
 
 def _row(sample: Sample, detailed: bool) -> Row:
-    row = row_from_sample(sample)
+    row = row_from_sample(replace(sample, meta={}))
     if detailed:
         row["ratings"] = [rating._asdict() for rating in sample.ratings]
     meta = to_json(dict(sample.meta)) if sample.meta else None

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +14,15 @@ from safetensors.torch import load_file, save_file
 from torch import Generator, Tensor, nn, uint8
 
 from caplens.data.replacing import replacing
+from caplens.data.temporary import temporary_file
 from caplens.errors import InputError, option, reason
-from caplens.progress import note_kept
+from caplens.progress import logger, note_kept
 from caplens.training.loop.fit import Losses, RunContext, Schedule, Validation, checkpoint_of, fit
 from caplens.training.loop.process_group import ProcessGroup
 
 RUN = "run.json"
 """The file with the settings of a run, in its folder."""
-_WRITTEN = ("model", "log.jsonl", "*.safetensors", "*.checkpoint.pt")
+_WRITTEN = ("model", "log.jsonl", "vocabulary.tsv", "*.safetensors", "*.checkpoint.pt")
 """What runs write, and would replace, in their folders."""
 _HASH = "sha256"
 """The key of the weights' hash in the metadata of their file."""
@@ -114,9 +116,25 @@ def claim_folder(folder: Path, settings: Mapping[str, Any], *, written: Sequence
         raise InputError(
             f"{folder}: this folder holds a run with another recipe, seed or data. Choose another with {option('out', 'FOLDER')}."
         )
-    if writes:
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    if writes and not path.is_file():
+        _write_new(path, json.dumps(settings, indent=1))
+        if not _is_same_run(path, settings):
+            raise InputError(f"{folder}: another run has just begun here. Choose another with {option('out', 'FOLDER')}.")
+
+
+def _write_new(path: Path, content: str) -> None:
+    """Write a file unless there is one: of two runs that begin together, one gets the folder."""
+    temporary = temporary_file(path.parent, path.name)
+    try:
+        temporary.write_text(content, encoding="utf-8")
+        os.link(temporary, path)
+    except FileExistsError:
+        logger.debug("another process was first.")
+    except OSError:
+        # A file system without hard links.
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> dict[str, Tensor]:

@@ -5,26 +5,31 @@ photos of Flickr8k; the captions of such a photo are put in one group.
 """
 
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from caplens.benchmarks.datasets.flickr8k import IMAGE_FOLDERS
-from caplens.data.files import Source
+from caplens.data.files import Source, open_regular
 from caplens.data.languages import base_language
 from caplens.data.records import find_file, read_fields
 from caplens.embed.images import UnreadableError, opened
-from caplens.errors import InputError
+from caplens.errors import InputError, reason
 from caplens.progress import track
 
 Part = Literal["train", "dev", "test"]
 _LAYOUT_HINT = "The layout of the training data is described in docs/mini.md."
+_LARGEST_PHOTO = 64 << 20
+"""Bytes."""
+_DAMAGE_ERRORS = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError)
+"""What a damaged, encrypted or strange archive raises."""
 _MULTI30K_LANGUAGES = ("en", "de", "fr", "cs")
 
 
@@ -102,10 +107,21 @@ def _unique(captions: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return list(dict.fromkeys((lang, caption) for lang, caption in captions if caption.strip()))
 
 
+def _photos_in(data: Path) -> Path:
+    """The folder or archive of the photos."""
+    flickr = data / "flickr8k"
+    return next((flickr / name for name in IMAGE_FOLDERS if (flickr / name).is_dir()), flickr / "images.zip")
+
+
+def photo_versions(data: Path, names: Sequence[str]) -> list[tuple[str, int]]:
+    """The name of each photo, and its size in a folder or its checksum in an archive: other photos have others."""
+    with _Photos(_photos_in(data)) as photos:
+        return [(name, photos.version(name)) for name in names]
+
+
 def read_photos(data: Path, names: Sequence[str], size: int) -> NDArray[np.uint8]:
     """Read photos from a folder or images.zip, with any suffix, and resize them to squares: (n, 3, size, size)."""
-    flickr = data / "flickr8k"
-    folder = next((flickr / name for name in IMAGE_FOLDERS if (flickr / name).is_dir()), flickr / "images.zip")
+    folder = _photos_in(data)
     pixels = np.empty((len(names), 3, size, size), dtype=np.uint8)
 
     def resize(row: int, content: bytes) -> None:
@@ -123,23 +139,64 @@ def read_photos(data: Path, names: Sequence[str], size: int) -> NDArray[np.uint8
 
 
 def _read_files(source: Path, names: Iterable[str]) -> Iterator[bytes]:
-    """The contents of files in a folder or a zip archive, by name without suffix."""
-    if not source.exists():
-        raise InputError(f"{source.parent}: photos are missing ({' or '.join(IMAGE_FOLDERS)} or images.zip). {_LAYOUT_HINT}")
-    try:
-        if source.is_dir():
-            paths = {path.stem: path for path in source.iterdir()}
-            yield from (paths[_stem(name, paths, source)].read_bytes() for name in names)
-        else:
-            with zipfile.ZipFile(source) as archive:
-                members = {Path(member).stem: member for member in archive.namelist()}
-                yield from (archive.read(members[_stem(name, members, source)]) for name in names)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{source}: the photos cannot be read ({error}). Get them again.") from None
+    """The contents of files in a folder or a zip archive."""
+    with _Photos(source) as photos:
+        yield from map(photos.content, names)
 
 
-def _stem(name: str, files: Mapping[str, object], source: Path) -> str:
-    """The name without its suffix, which must be a key of `files`."""
-    if Path(name).stem not in files:
-        raise InputError(f"{source}: the photo {name} is missing.")
-    return Path(name).stem
+class _Photos:
+    """Photos in a folder or a zip archive, by name, else by name with another suffix."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._archive: zipfile.ZipFile | None = None
+        if not source.exists():
+            raise InputError(f"{source.parent}: photos are missing ({' or '.join(IMAGE_FOLDERS)} or images.zip). {_LAYOUT_HINT}")
+        try:
+            if source.is_dir():
+                files = [path.name for path in source.iterdir()]
+            else:
+                self._archive = zipfile.ZipFile(source)
+                files = self._archive.namelist()
+        except _DAMAGE_ERRORS as error:
+            raise self._unreadable(error) from None
+        self._by_stem: dict[str, list[str]] = {}
+        for file in files:
+            self._by_stem.setdefault(Path(file).stem, []).append(file)
+
+    def __enter__(self) -> "_Photos":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._archive is not None:
+            self._archive.close()
+
+    def version(self, name: str) -> int:
+        file = self._find(name)
+        return (self._source / file).stat().st_size if self._archive is None else self._archive.getinfo(file).CRC
+
+    def content(self, name: str) -> bytes:
+        file = self._find(name)
+        try:
+            with self._open(file) as stream:
+                content = stream.read(_LARGEST_PHOTO + 1)
+        except _DAMAGE_ERRORS as error:
+            raise self._unreadable(error) from None
+        if len(content) > _LARGEST_PHOTO:
+            raise InputError(f"{self._source}: {file} is larger than {_LARGEST_PHOTO >> 20} MB, which no photo is.")
+        return content
+
+    def _open(self, file: str) -> IO[bytes]:
+        return open_regular(self._source / file) if self._archive is None else self._archive.open(file)
+
+    def _find(self, name: str) -> str:
+        candidates = self._by_stem.get(Path(name).stem, [])
+        exact = [file for file in candidates if Path(file).name == name]
+        if len(exact or candidates) > 1:
+            raise InputError(f"{self._source}: the photo {name} could be {' or '.join(exact or candidates)}. Remove one of them.")
+        if not candidates:
+            raise InputError(f"{self._source}: the photo {name} is missing.")
+        return (exact or candidates)[0]
+
+    def _unreadable(self, error: Exception) -> InputError:
+        return InputError(f"{self._source}: the photos cannot be read ({reason(error)}). Get them again.")

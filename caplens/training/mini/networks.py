@@ -4,6 +4,8 @@ The image tower is designed for CPUs: full 3x3 convolutions while there are few 
 and square photos. Batch norm is folded into the convolutions before the tower is exported (`folded`).
 """
 
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from caplens.errors import InputError
+from caplens.errors import InputError, reason
 
 
 @dataclass(frozen=True)
@@ -263,12 +265,11 @@ class Teacher(nn.Module):
 
 def _read_teacher(path: Path) -> list[dict[str, Any]]:
     """The arrays of each convolution, by name."""
+    parts = ("weight", "scale", "bias", "stride", "depthwise")
     try:
         with np.load(path) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: the teacher's weights cannot be read ({error}).") from None
-    numbers = sorted({name.partition(".")[0] for name in arrays})
-    return [
-        {part: arrays[f"{number}.{part}"] for part in ("weight", "scale", "bias", "stride", "depthwise")} for number in numbers
-    ]
+        numbers = sorted({name.partition(".")[0] for name in arrays})
+        return [{part: arrays[f"{number}.{part}"] for part in parts} for number in numbers]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path}: the teacher's weights cannot be read ({reason(error)}). Get them again.") from None

@@ -19,6 +19,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
+from caplens.backbones.hub import file_hash
 from caplens.backbones.mini import flatness
 from caplens.backbones.torch_backbone import choose_device
 from caplens.errors import InputError
@@ -28,12 +29,13 @@ from caplens.training.loop.fit import Schedule, batches, shuffled
 from caplens.training.loop.losses import contrastive, unlike
 from caplens.training.loop.run import Run
 from caplens.training.mini.captions import CaptionTargets, TokenizedCaptions, number_captions
-from caplens.training.mini.collection import Group, read_groups, read_photos
+from caplens.training.mini.collection import Group, photo_versions, read_groups, read_photos
 from caplens.training.mini.export import save_model
 from caplens.training.mini.networks import ImageShape, ImageTower, Teacher, TextShape, TextTower
 from caplens.training.mini.recipe import MiniRecipe, StageSettings
 from caplens.training.mini.views import Views, mixed
 from caplens.training.mini.vocabulary import learn_vocabulary
+from caplens.training.recipes.pairs import content_hash
 
 LICENCE = "research and education only, not commercial (the terms of its training data, Flickr8k and Multi30k)"
 WEIGHT = 1.0
@@ -69,20 +71,25 @@ def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, devi
     Path
         The folder of the trained model.
     """
-    run = MiniRun(folder, recipe.to_dict(), seed, choose_device(device, torch), half=recipe.data.half, recipe=recipe)
+    groups = read_groups(data, "train", all_photos=recipe.data.all_photos)
+    with_photo = sum(group.photo is not None for group in groups)
+    names = [group.photo for group in groups[:with_photo] if group.photo is not None]
+    teacher = data / "teacher" / "mobilenet_v2_int8.npz"
+    hashes = {
+        "captions": content_hash([group.captions for group in groups]),
+        "photos": content_hash(photo_versions(data, names)),
+        "teacher": file_hash(teacher),
+    }
+    run = MiniRun(folder, recipe.to_dict(), seed, choose_device(device, torch), hashes, half=recipe.data.half, recipe=recipe)
     if run.group.size > 1:
         raise InputError("caplens train mini runs in one process; start it without torchrun.")
     run.begin()
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.benchmark = True
-    groups = read_groups(data, "train", all_photos=recipe.data.all_photos)
     subwords = _vocabulary(run, groups)
     captions = number_captions(groups, subwords, recipe.text.max_tokens, recipe.text.english, run.device)
-    with_photo = sum(group.photo is not None for group in groups)
     text = _text_tower(run, captions, with_photo, len(subwords))
-    names = [group.photo for group in groups[:with_photo] if group.photo is not None]
     views = Views(torch.from_numpy(read_photos(data, names, recipe.data.stored)).to(run.device))
-    teacher = data / "teacher" / "mobilenet_v2_int8.npz"
     tower = _distilled_tower(run, teacher, views, with_photo)
     tower = _aligned_tower(run, teacher, views, lambda: CaptionTargets(captions, with_photo, text), tower)
     pixels = read_photos(data, names, recipe.image.size).transpose(0, 2, 3, 1)

@@ -25,6 +25,8 @@ from caplens.training.recipes.values import (
 R = TypeVar("R", bound="Recipe")
 RawSection = Mapping[str, Any]
 _MOST_SHOWN = 80
+_MOST_LINES, _LONGEST_LINE = 1000, 1000
+"""Of a recipe; those of caplens have about 60 lines."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,11 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
 
 def _text_of(path: Path) -> str:
     with Source(path) as source:
-        return source.text()
+        lines = [line for _, line in zip(range(_MOST_LINES + 1), source.lines(), strict=False)]
+    # The memory that tomllib takes grows with the square of the parts of a key.
+    if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for _, line in lines):
+        raise InputError(f"{path}: this is no recipe: a line is longer than {_LONGEST_LINE:,} characters, or there are too many.")
+    return "".join(line for _, line in lines)
 
 
 def _shipped_text(kind: type[Recipe], name: str) -> str:
@@ -166,6 +172,8 @@ def _parse_change(change: str, shipped: dict[str, RawSection]) -> tuple[str, str
         example = f"{first}.{next(iter(shipped[first]))}"
         raise InputError(f"{_short(change)}: write SECTION.KEY=VALUE with a key of the recipe, such as {example}=….")
     try:
+        if "\n" in text or len(text) > _LONGEST_LINE:
+            raise ValueError("more than a value")
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         raise InputError(f"{_short(change)}: this is not a TOML value.") from None
