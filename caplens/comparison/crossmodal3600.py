@@ -35,11 +35,14 @@ class Statistics(NamedTuple):
 def read_captions(data: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield (image, language code of the release, captions)."""
     path = find_file(data, ["captions.jsonl"], "the captions file", WHERE)
-    place = None
+    place, seen = None, set()
     for place, record in read_records(path):
         image = record.get("image/key")
         if not isinstance(image, str):
             raise InputError(f"{place}: there is no 'image/key'; this is not a line of Crossmodal-3600.")
+        if image in seen:
+            raise InputError(f"{place}: the image {image} was there before. Remove one of the lines.")
+        seen.add(image)
         for lang, entry in record.items():
             if lang not in _NOT_A_LANGUAGE:
                 if not isinstance(entry, dict) or "caption" not in entry:

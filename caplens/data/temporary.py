@@ -28,7 +28,7 @@ def temporary_file(folder: Path, name: str) -> Path:
 
 def temporary_folder(folder: Path, name: str) -> Path:
     """A new folder in `folder` for what will become the folder `name`."""
-    path = Path(tempfile.mkdtemp(_SUFFIX, _prefix(folder, name), folder))
+    path = _private_folder(folder, name)
     umask = os.umask(0)
     os.umask(umask)
     path.chmod(0o777 & ~umask)
@@ -36,8 +36,13 @@ def temporary_folder(folder: Path, name: str) -> Path:
 
 
 def new_scratch_folder() -> Path:
-    """A folder for the files of this process, which the caller removes."""
-    return temporary_folder(Path(tempfile.gettempdir()), "caplens")
+    """A folder for the files of this process, which the caller removes and nobody else can read."""
+    return _private_folder(Path(tempfile.gettempdir()), "caplens")
+
+
+def _private_folder(folder: Path, name: str) -> Path:
+    """A new folder that only its owner can read."""
+    return Path(tempfile.mkdtemp(_SUFFIX, _prefix(folder, name), folder))
 
 
 def _prefix(folder: Path, name: str) -> str:

@@ -9,6 +9,7 @@ image has crashed is replaced.
 import json
 import math
 import mmap
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from caplens.data.media import ImageSource, media_name
 from caplens.embed import images
 from caplens.embed.images import TooLargeError, UnreadableError
 from caplens.embed.memory import MemoryBudget
+from caplens.errors import CaplensError
 
 ImageItem = tuple[bytes, ImageSource]
 """The key of an image's content, and the image."""
@@ -92,7 +94,7 @@ class _Process:
         folder = str(Path(__file__).parents[2])
         program = f"import sys; sys.path.insert(0, {folder!r}); from caplens.embed.decode_pool import serve; serve()"
         with tempfile.TemporaryFile() as shared:
-            shared.truncate(most * transform.most_bytes)
+            _reserve(shared.fileno(), most * transform.most_bytes)
             self._pixels = np.frombuffer(mmap.mmap(shared.fileno(), 0), dtype=np.uint8)
             # In a session of its own it does not get the user's Ctrl-C; it ends when nobody can ask it any more.
             self._process = subprocess.Popen(
@@ -128,6 +130,14 @@ class _Process:
                 decoded.append(self._pixels[start:end].reshape(shape).copy())
                 start = end
         return decoded
+
+
+def _reserve(file: int, size: int) -> None:
+    """Make a file so large. Where the disk is full that is an error now, and not the end of a process that writes to it."""
+    try:
+        os.posix_fallocate(file, 0, size) if hasattr(os, "posix_fallocate") else os.ftruncate(file, size)
+    except OSError as error:
+        raise CaplensError(f"{tempfile.gettempdir()}: there is no room for decoded images ({error.strerror}).") from None
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

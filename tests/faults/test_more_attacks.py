@@ -20,9 +20,10 @@ import caplens
 from caplens.data import References, Sample, SampleFile, read_references, with_images, write_samples
 from caplens.data.inputs import read_captions
 from caplens.data.replacing import replacing, replacing_folder
+from caplens.data.temporary import new_scratch_folder
 from caplens.embed import Store
 from caplens.embed.memory import MemoryBudget
-from caplens.errors import InputError
+from caplens.errors import CaplensError, InputError
 from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.external import ExternalScores
 
@@ -197,8 +198,11 @@ def test_a_caption_whose_two_ids_are_equal_is_joined_by_either(order):
     assert joined == {"a": ("ten",), "b": ("twenty",)}
 
 
-def test_a_list_without_end_in_parquet_is_refused(tmp_path):
+def test_a_list_without_end_in_parquet_is_refused_and_a_long_text_is_shared(tmp_path):
     arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
+    parquet.write_table(arrow.table({"id": ["1", "2"], "caption": ["a" * 2000] * 2}), tmp_path / "a.parquet")
+    first, second = SampleFile(tmp_path / "a.parquet")
+    assert first.caption is second.caption
     lists = arrow.table({"id": ["1"], "caption": ["x"], "references": [["a"] * 5_000_001]})
     parquet.write_table(lists, tmp_path / "b.parquet")
     with pytest.raises(InputError, match="lists of 5,000,001 values"):
@@ -592,3 +596,21 @@ def test_names_are_no_html_in_markdown():
     assert "| <img" not in shown
     assert "b\\\\\\|c" in shown
     assert "[a](b)" not in shown
+
+
+def test_a_scratch_folder_is_private():
+    folder = new_scratch_folder()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+
+
+def test_decoding_where_the_disk_is_full_blames_the_disk(monkeypatch):
+    from caplens.backbones.transform import ImageTransform
+    from caplens.embed.decode_pool import DecoderPool
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(CaplensError, match="there is no room for decoded images"):
+        DecoderPool(1, 1, ImageTransform((8, 8), "squash"))

@@ -16,6 +16,8 @@ from caplens.errors import InputError, MissingExtraError
 _BATCH = 10_000
 _GROUP_PER_LINE, _BATCH_PER_LINE = 32, 4
 """How many times larger than a line a row group may be, and the rows that are read at once."""
+_LONG, _MOST_SHARED = 1000, 1000
+"""Texts longer than this are shared by the rows that have them; of so many texts."""
 _MOST_VALUES = 5_000_000
 """Values that the rows of a batch may have in one column, in lists."""
 
@@ -33,10 +35,11 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
     arrow = _pyarrow()
     try:
         number = 0
+        long: dict[Any, Any] = {}
         with arrow.parquet.ParquetFile(path) as table:
             names = _checked_names(table, path)
             for batch in _batches(arrow, table, path):
-                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for values in zip(*(_shared(column.to_pylist(), long) for column in batch.columns), strict=True):
                     number += 1
                     place = Place(path, number, "row")
                     yield (
@@ -79,6 +82,13 @@ def _batches(arrow: Any, table: Any, path: Path) -> Iterator[Any]:
             if most > _MOST_VALUES:
                 raise InputError(f"{path}: a few rows hold lists of {most:,} values, which is more than is read at once.")
             yield batch
+
+
+def _shared(values: list[Any], long: dict[Any, Any]) -> list[Any]:
+    """The values, of which long ones that are equal are one in memory."""
+    if len(long) > _MOST_SHARED:
+        long.clear()
+    return [long.setdefault(value, value) if isinstance(value, str | bytes) and len(value) > _LONG else value for value in values]
 
 
 def _value_count(arrow: Any, column: Any) -> int:
