@@ -21,6 +21,8 @@ Pixels = NDArray[np.uint8]
 OPENAI_MEAN = (0.48145466, 0.4578275, 0.40821073)
 OPENAI_STD = (0.26862954, 0.26130258, 0.27577711)
 
+_MOST_PIXELS, _MOST_RESIZED = 4096, 100_000_000
+"""Of a side of the images that a model takes, and of an image before it is cropped."""
 _MAX_ASPECT_RATIO = 200
 """A narrower image would take gigabytes once its shorter side is resized."""
 _RESAMPLING = {"nearest": 0, "bilinear": 2, "bicubic": 3, "lanczos": 1}
@@ -47,6 +49,12 @@ class ImageTransform:
     """Whether an odd margin of the crop is rounded, as in torchvision, or rounded down, as in transformers."""
     patch: int = 16
     most_patches: int = 256
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` or `TypeError` for sizes that no model has, which a damaged or hostile configuration may name."""
+        sides = (*self.size, self.patch, *([self.resize] if self.fit == "crop" else []))
+        if not all(isinstance(side, int) and 0 < side <= _MOST_PIXELS for side in sides) or not 0 < self.most_patches <= 2**16:
+            raise ValueError(f"an image size of {sides}")
 
     def __call__(self, image: Image.Image) -> Pixels:
         match self.fit:
@@ -76,6 +84,8 @@ class ImageTransform:
         if long > _MAX_ASPECT_RATIO * short:
             raise ValueError(f"it is {width} x {height} pixels, which is too narrow")
         stretched = int(self.resize * long / short)
+        if stretched * self.resize > _MOST_RESIZED:
+            raise ValueError(f"it is {width} x {height} pixels, and would be {stretched} x {self.resize}")
         resized = self._resize(image, (self.resize, stretched) if width > height else (stretched, self.resize))
         top, left = ((side - crop) / 2 for side, crop in zip((resized.height, resized.width), self.size, strict=True))
         top, left = (round(top), round(left)) if self.round_half else (int(top // 1), int(left // 1))
@@ -93,14 +103,17 @@ class ImageTransform:
     def from_transformers(cls, config: dict[str, Any], path: str) -> "ImageTransform":
         """The transform of a `preprocessor_config.json`. `path` is where it was read, for messages."""
         kind = str(config.get("image_processor_type", config.get("feature_extractor_type", "")))
-        mean, std = _channel_statistics(config, kind)
-        if kind.startswith("Siglip2"):
-            return cls._from_naflex(config, mean, std)
+        try:
+            mean, std = _channel_statistics(config, kind)
+        except (TypeError, ValueError):
+            mean, std = (), ()
         if len(mean) != 3 or len(std) != 3 or 0 in std:
             raise InputError(f"{path}: the mean and standard deviation of colours cannot be used. Get the model again.")
         size = config.get("size", 224)
         resample = config.get("resample", Resampling.BICUBIC)
         try:
+            if kind.startswith("Siglip2"):
+                return cls._from_naflex(config, mean, std)
             return cls._from_size(size, config.get("crop_size", size), resample=resample, mean=mean, std=std)
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}: the image size {size!r} cannot be used. Get the model again.") from None
@@ -121,8 +134,6 @@ class ImageTransform:
             short: int = size["shortest_edge"] if isinstance(size, dict) else size
             height, width = (crop.get(side, short) if isinstance(crop, dict) else crop for side in ("height", "width"))
             transform = cls((height, width), "crop", resize=short, **fields)
-        if min(transform.size) < 1 or (transform.fit == "crop" and transform.resize < 1):
-            raise ValueError(size)
         return transform
 
     @classmethod
@@ -147,7 +158,8 @@ def _channel_statistics(config: dict[str, Any], kind: str) -> tuple[tuple[float,
     """Mean and standard deviation of each colour channel; without any in `config`, the defaults of its image processor."""
     half = (0.5, 0.5, 0.5)
     default_mean, default_std = (half, half) if kind.startswith("Siglip") else (OPENAI_MEAN, OPENAI_STD)
-    return tuple(config.get("image_mean") or default_mean), tuple(config.get("image_std") or default_std)
+    mean, std = config.get("image_mean") or default_mean, config.get("image_std") or default_std
+    return tuple(float(value) for value in mean), tuple(float(value) for value in std)
 
 
 def patched_size(height: int, width: int, patch: int, max_patches: int) -> tuple[int, int]:

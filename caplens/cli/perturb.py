@@ -11,6 +11,7 @@ from caplens.cli.options import AllowFormulas, Lang, Perturbations, Seed, listed
 from caplens.cli.output import info, warn
 from caplens.data import Sample, SampleFile, write_samples
 from caplens.data.replacing import ensure_apart, ensure_writable
+from caplens.errors import InputError
 from caplens.perturbation import get_perturbations, perturbed
 
 EXAMPLES = """
@@ -39,6 +40,9 @@ def perturb(
 
     def rows() -> Iterator[Sample]:
         for sample in SampleFile(captions):
+            taken = next((name for name in ("original", "perturbation") if name in sample.meta), None)
+            if taken is not None:
+                raise InputError(f"{captions}: it has a column {taken!r}, which perturbed captions have too. Rename it.")
             for kind in kinds:
                 worse = perturbed(sample, kind, seed, lang)
                 if worse is None:

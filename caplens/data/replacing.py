@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from caplens.data.temporary import temporary_file, temporary_folder
+from caplens.data.temporary import default_mode, temporary_file, temporary_folder
 from caplens.errors import InputError
 
 _EXCHANGE = 2
@@ -80,9 +80,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             with temporary.open("rb") as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out)
         else:
-            if target.exists():
-                # What only its owner could read stays so.
-                shutil.copymode(target, temporary)
+            # What only its owner could read stays so. Some writers replace the temporary file by one of their own rights.
+            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else default_mode())
             os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None

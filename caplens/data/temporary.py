@@ -19,11 +19,16 @@ def temporary_file(folder: Path, name: str) -> Path:
     """A new, empty file in `folder` for what will become the file `name`."""
     handle, path = tempfile.mkstemp(_SUFFIX, _prefix(folder, name), folder)
     # mkstemp creates files that only their owner can read; results get the user's default permissions.
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(path, 0o666 & ~umask)
+    os.chmod(path, default_mode())
     os.close(handle)
     return Path(path)
+
+
+def default_mode() -> int:
+    """The permissions of the user's new files."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 def temporary_folder(folder: Path, name: str) -> Path:

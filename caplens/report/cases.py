@@ -122,12 +122,13 @@ def _agreement_cases(results: AgreementResult, samples: Sequence[Sample]) -> lis
     for sample in samples:
         by_id.setdefault(sample.id, []).append(sample)
     # A caption with several ratings may be several data points.
-    rows_by_caption: dict[tuple[str, str | None], list[int]] = {}
-    rated: dict[tuple[str, str | None], Sample] = {}
+    rows_by_caption: dict[tuple[str | None, ...], list[int]] = {}
+    rated: dict[tuple[str | None, ...], Sample] = {}
     for row, (identifier, lang, system) in enumerate(zip_longest(results.ids, results.langs, results.systems)):
         sample = _rated_sample(by_id.get(identifier, []), lang, system)
-        rated.setdefault((sample.group, sample.caption), sample)
-        rows_by_caption.setdefault((sample.group, sample.caption), []).append(row)
+        key = (sample.group, sample.caption, sample.lang, sample.system)
+        rated.setdefault(key, sample)
+        rows_by_caption.setdefault(key, []).append(row)
     return [
         Case(
             replace(rated[key], lang=rated[key].lang or results.lang),

@@ -154,10 +154,10 @@ def _caption_photos(photos: dict[str, ImageSource], captioner: Captioner) -> dic
 def _read_descriptions(path: Path) -> dict[str, str]:
     descriptions: dict[str, str] = {}
     if path.is_file():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_bytes().split(b"\n"):
             try:
                 name, text = json.loads(line)
-            except ValueError:
+            except (ValueError, TypeError):
                 # A line that was only partly written when the run was killed.
                 continue
             descriptions[str(name)] = str(text)

@@ -189,7 +189,7 @@ def test_markdown_rows_are_one_line_each(caplens, write):
     table = caplens(
         "compare", write("captions.jsonl", "".join(json.dumps(row) + "\n" for row in rows)), "-m", "bleu1", "-f", "markdown"
     ).out
-    assert "| a\\nb |" in table
+    assert "| a\\\\nb |" in table
     assert "| c\\|d |" in table
 
 

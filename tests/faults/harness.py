@@ -219,3 +219,16 @@ def damage(path: Path, rng: random.Random) -> None:
         start_at = rng.randrange(len(content))
         content[start_at : start_at + 4096] = bytes(min(4096, len(content) - start_at))
     path.write_bytes(bytes(content))
+
+
+def run_caplens(folder: Path, *arguments: object) -> tuple[int, str]:
+    """Run a command in a folder; returns its status and what it said on standard error."""
+    command = [sys.executable, "-m", "caplens", *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, env=plain_environment(), capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def write_rows(path: Path, *rows: object) -> Path:
+    """Write JSON Lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -80,7 +80,7 @@ def test_bad_input_is_told(samples, tmp_path):
     maker = Maker()
     with pytest.raises(InputError, match="no caption has an image"):
         augment_captions([Sample("0", " ")], tmp_path, tmp_path / "out", maker.paint, maker.describe)
-    with pytest.raises(InputError, match="none"):
+    with pytest.raises(InputError, match="no caption has an image"):
         augment_captions([Sample("none", "a dog")], tmp_path, tmp_path / "none", maker.paint, maker.describe)
     with pytest.raises(InputError, match="the captioner returns no text"):
         augment_captions(samples, tmp_path, tmp_path / "out", maker.paint, lambda photos: [""] * len(photos))

@@ -102,7 +102,7 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
 
 @pytest.mark.slow
 def test_a_run_that_ended_between_two_stages_goes_on_to_the_same_model(training_data, trained, tmp_path):
-    for name in ("vocabulary.tsv", "text.safetensors"):
+    for name in ("run.json", "vocabulary.tsv", "text.safetensors"):
         shutil.copy(trained.parent / name, tmp_path / name)
     train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), seed=1, device="cpu")
     for name in ("image.onnx", "text.onnx", "model.json"):
@@ -119,10 +119,23 @@ def test_another_recipe_or_seed_does_not_go_on_in_the_same_folder(training_data,
 
 
 @pytest.mark.parametrize("file", ["text.checkpoint.pt", "text.safetensors"])
-def test_damaged_weights_are_told(training_data, tmp_path, file):
+def test_damaged_weights_are_told(training_data, trained, tmp_path, file):
     (tmp_path / file).write_bytes(b"damaged")
+    recipe = read_recipe(MiniRecipe, small=True)
+    with pytest.raises(InputError, match=rf"this folder holds {file}, which would be replaced, but no run"):
+        train_mini(training_data, tmp_path, recipe, seed=1, device="cpu")
+    shutil.copy(trained.parent / "run.json", tmp_path)
     with pytest.raises(CaplensError, match=rf"{file}: th.* not fit .* Remove "):
-        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), device="cpu")
+        train_mini(training_data, tmp_path, recipe, seed=1, device="cpu")
+
+
+def test_other_data_do_not_go_on_in_the_same_folder(training_data, trained, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(training_data, data)
+    photo = data / "flickr8k" / "images" / "1000_x.jpg"
+    photo.write_bytes(photo.read_bytes() + b"\0")
+    with pytest.raises(InputError, match="a run with another recipe, seed or data"):
+        train_mini(data, trained.parent, read_recipe(MiniRecipe, small=True), seed=1, device="cpu")
 
 
 def test_a_loss_that_is_no_number_stops_training_and_is_not_kept(training_data, tmp_path, monkeypatch):

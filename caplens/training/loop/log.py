@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from caplens.data.replacing import replacing
+from caplens.data.replacing import is_special, replacing
 from caplens.errors import InputError
 from caplens.libraries import require
 
@@ -17,8 +17,10 @@ class Log:
     def __init__(self, folder: Path, stage: str, first: int, tensorboard: bool = False) -> None:
         """Open the log, and drop its lines after step `first`: these steps run again after the last checkpoint."""
         self._path, self._stage = folder / LOG, stage
+        if is_special(self._path):
+            raise InputError(f"{self._path}: this is a pipe or a device, not a file. Remove it.")
         if self._path.is_file():
-            lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
+            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
             valid_lines = [line for line in lines if not self._is_stale(line, first)]
             with replacing(self._path) as temporary:
                 temporary.write_text("".join(valid_lines), encoding="utf-8")

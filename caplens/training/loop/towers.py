@@ -324,8 +324,11 @@ def _torch_towers(backbone: Backbone) -> TorchTowers:
 
 def copy_small(source: Path, folder: Path) -> None:
     """Copy the files of a model's folder other than its weights: settings, vocabulary and tokenizer."""
+    # The hub's cache links to files of its own; a link that leads elsewhere is not part of the model.
+    root = source.resolve().parents[1] if source.resolve().parent.name == "snapshots" else source.resolve()
     for path in source.rglob("*"):
-        if path.suffix in _SMALL and path.is_file() and not path.name.endswith(_NOT_COPIED):
+        own = path.resolve().is_relative_to(root)
+        if own and path.suffix in _SMALL and path.is_file() and not path.name.endswith(_NOT_COPIED):
             target = folder / path.relative_to(source)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
