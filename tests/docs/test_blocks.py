@@ -25,7 +25,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 SHORT = {
-    "train mini": ["--small", "--set", "distil.steps=2", "--set", "align.epochs=1", "--set", "text.steps=2"],
+    "train mini": ["--small", "--set", "distil.steps=2", "--set", "align.steps=1", "--set", "text.steps=2"],
     "train mclipscore": ["--set", "train.steps=2"],
     "train pacs": ["--set", "train.steps=2", "--set", "train.photos=4", "--set", "validation.every=1"],
     "train prmcs": ["--set", "train.steps=2", "--set", "train.photos=4"],

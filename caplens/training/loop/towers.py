@@ -170,23 +170,20 @@ class MiniTowers(Towers):
         return self.image.maps(pixels.float() / 127.5 - 1)[-1].mean((2, 3))
 
     def image_head(self, features: Tensor) -> Tensor:
-        vectors: Tensor = self.image.project(features)
-        return vectors
+        return self.image.projected(features)
 
     def forward_images(self, batch: Any) -> Tensor:
         return self.image_head(self.image_trunk(batch))
 
     def text_trunk(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        return self.text.pooled(*self._states(ids))
+        return self.text.mean(*self._states(ids))
 
     def text_head(self, features: Tensor) -> Tensor:
         """The last layer, of features that are averaged over tokens; it is linear, so that the order does not matter."""
-        vectors: Tensor = self.text.project(features)
-        return vectors
+        return self.text.projected(features)
 
     def forward_texts(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        states, padded_ids = self._states(ids)
-        return self.text.pooled(self.text.project(states), padded_ids)
+        return self.text_head(self.text_trunk(ids))
 
     def _states(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Hidden states, and the padded ids that they belong to."""

@@ -13,7 +13,7 @@ from caplens.text.subwords import Subwords
 from caplens.training.loop.fit import batches
 from caplens.training.loop.losses import contrastive, distance, shared_targets
 from caplens.training.mini.collection import Group
-from caplens.training.mini.networks import TextTower
+from caplens.training.mini.networks import TextTower, in_spaces
 from caplens.training.mini.recipe import CaptionLossSettings
 
 _BATCH_SIZE = 2048
@@ -71,28 +71,36 @@ def padded(texts: Sequence[list[int]], subwords: Subwords, max_tokens: int) -> n
 @torch.no_grad()
 def encode_rows(tower: TextTower, ids: Tensor) -> Tensor:
     """L2-normalised vectors of padded token ids."""
-    return torch.cat([F.normalize(tower(ids[batch]).float(), dim=-1) for batch in batches(len(ids), _BATCH_SIZE)])
+    return torch.cat([F.normalize(tower(ids[batch].long()).float(), dim=-1) for batch in batches(len(ids), _BATCH_SIZE)])
 
 
 class CaptionTargets:
-    """Vectors of the photos' captions by the frozen text tower, as targets of the image tower."""
+    """Vectors of the photos' captions by the frozen text tower, as targets of the image tower; in each space of their own."""
 
     def __init__(self, captions: TokenizedCaptions, with_photo: int, text: TextTower) -> None:
         """The first `with_photo` groups have photos, and their captions come first in `captions.ids`."""
         self.captions, self.count = captions, with_photo
-        self.vectors = vectors = encode_rows(text, captions.ids[: int(captions.table[:with_photo].max()) + 1])
+        self._spaces = text.shape.spaces
+        self.vectors = in_spaces(encode_rows(text, captions.ids[: int(captions.table[:with_photo].max()) + 1]), self._spaces)
         weights = captions.chances[:with_photo] / captions.chances[:with_photo].sum(1, keepdim=True)
-        means = torch.einsum("pc,pcd->pd", weights, vectors[captions.table[:with_photo]])
-        self.centroids = F.normalize(means, dim=-1)
+        table = captions.table[:with_photo]
+        self.centroids = [F.normalize(torch.einsum("pc,pcd->pd", weights, vectors[table]), dim=-1) for vectors in self.vectors]
         """The mean caption vector of each photo, normalised."""
 
     def loss(self, images: Tensor, photos: Tensor, settings: CaptionLossSettings, rng: Generator) -> Tensor:
         """Contrastive loss against several captions and the centroid of each photo, and the distance to the centroid."""
-        centroids = self.centroids[photos]
-        targets = shared_targets(centroids, settings.share, settings.alike)
         rows = self.captions.draw(photos, settings.per_photo, rng)
-        to_captions = [
-            contrastive(images, self.vectors[rows[:, column]], settings.temperature, targets) for column in range(rows.shape[1])
+        losses = [
+            _loss_in_space(parts, vectors, rows, centroids[photos], settings)
+            for parts, vectors, centroids in zip(in_spaces(images, self._spaces), self.vectors, self.centroids, strict=True)
         ]
-        to_centroids = contrastive(images, centroids, settings.temperature, targets)
-        return torch.stack(to_captions).mean() + to_centroids + settings.pull * distance(images, centroids)
+        return torch.stack(losses).sum()
+
+
+def _loss_in_space(images: Tensor, vectors: Tensor, rows: Tensor, centroids: Tensor, settings: CaptionLossSettings) -> Tensor:
+    targets = shared_targets(centroids, settings.share, settings.alike)
+    to_captions = [
+        contrastive(images, vectors[rows[:, column]], settings.temperature, targets) for column in range(rows.shape[1])
+    ]
+    to_centroids = contrastive(images, centroids, settings.temperature, targets)
+    return torch.stack(to_captions).mean() + to_centroids + settings.pull * distance(images, centroids)

@@ -23,7 +23,7 @@ from caplens.data.replacing import replacing
 from caplens.errors import InputError
 from caplens.libraries import require
 from caplens.text.subwords import Subwords
-from caplens.training.mini.networks import ImageShape, ImageTower, TextShape, TextTower
+from caplens.training.mini.networks import ImageShape, ImageTower, TextShape, TextTower, joined
 
 _OPSET = 17
 _INT8, _SCALE, _HALF = ".int8", ".scale", ".half"
@@ -52,15 +52,15 @@ class _TextGraph(nn.Module):
         self.tower = tower
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        tokens = self.tower.tokens(ids)
-        return self.tower.pooled(tokens, ids), tokens
+        tokens, spaces = self.tower.tokens(ids), self.tower.shape.spaces
+        return joined(self.tower.mean(tokens, ids), spaces), joined(tokens, spaces)
 
 
 def save_model(folder: Path, image: ImageTower, text: TextTower, subwords: Subwords, about: Mapping[str, Any]) -> None:
     """Write a model to a folder that `load_backbone` loads. `about` is added to its settings, beside the towers' shapes."""
     settings = {
         **about,
-        "image": {**vars(image.shape), "stages": [list(stage) for stage in image.shape.stages]},
+        "image": vars(image.shape),
         "text": vars(text.shape),
     }
     with writing_model(folder) as target:

@@ -1,22 +1,36 @@
-"""The two towers of caplens-mini, and the ImageNet network that the image tower is distilled from.
+"""The two towers of caplens-mini.
 
 The image tower is designed for CPUs: full 3x3 convolutions while there are few channels, depthwise ones later, ReLU throughout,
 and square photos. Batch norm is folded into the convolutions before the tower is exported (`folded`).
+
+Both towers may lead into several spaces, which learn different things: a vector is then one vector of each space, one after the
+other, and the cosine of two vectors is the weighted mean of the cosines in the spaces.
 """
 
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from caplens.errors import InputError, reason
+Spaces = Sequence[tuple[int, float]]
+"""(dimensions, weight) of each space; none where there is only one. Weights sum to 1."""
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "relu6": F.relu6}
+
+
+def joined(vectors: Tensor, spaces: Spaces) -> Tensor:
+    """The vectors of all spaces, each of the length that its weight gives it."""
+    if not spaces:
+        return vectors
+    weights = [weight for _, weight in spaces]
+    return torch.cat([weight**0.5 * part for part, weight in zip(in_spaces(vectors, spaces), weights, strict=True)], -1)
+
+
+def in_spaces(vectors: Tensor, spaces: Spaces) -> list[Tensor]:
+    """The L2-normalised vectors in each space."""
+    dims = [dim for dim, _ in spaces] or [vectors.shape[-1]]
+    return [F.normalize(part.float(), dim=-1) for part in torch.split(vectors, dims, -1)]
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,8 @@ class ImageShape:
     """(kind, width, blocks, expansion) of each stage; each halves the height and width of its input."""
     head: int
     dim: int
+    activation: str = "relu"
+    spaces: Spaces = ()
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,7 @@ class TextShape:
     heads: int
     dim: int
     max_tokens: int
+    spaces: Spaces = ()
 
 
 class Convolution(nn.Module):
@@ -75,35 +92,47 @@ class Gate(nn.Module):
 class Fused(nn.Module):
     """A 3x3 convolution to more channels and a 1x1 back (Tan and Le 2021, fused MBConv)."""
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, folded: bool) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, activation: str, folded: bool) -> None:
         super().__init__()
+        self.activate = _ACTIVATIONS[activation]
         self.expand = Convolution(in_channels, in_channels * expansion, 3, stride, folded=folded)
         self.project = Convolution(in_channels * expansion, out_channels, folded=folded)
         self.residual = stride == 1 and in_channels == out_channels
 
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.project(F.relu(self.expand(x)))
+        features: Tensor = self.project(self.activate(self.expand(x)))
         return x + features if self.residual else features
 
 
 class Inverted(nn.Module):
-    """1x1 to more channels, a depthwise 3x3, a gate, and 1x1 back (Sandler et al. 2018, with the gate of Howard et al. 2019)."""
+    """1x1 to more channels, a depthwise 3x3, and 1x1 back (Sandler et al. 2018)."""
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, folded: bool) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, activation: str, folded: bool) -> None:
         super().__init__()
         hidden = in_channels * expansion
+        self.activate = _ACTIVATIONS[activation]
         self.expand = Convolution(in_channels, hidden, folded=folded)
         self.depthwise = Convolution(hidden, hidden, 3, stride, groups=hidden, folded=folded)
-        self.gate = Gate(hidden, max(8, in_channels // 4))
+        self.gate = self.make_gate(hidden, in_channels)
         self.project = Convolution(hidden, out_channels, folded=folded)
         self.residual = stride == 1 and in_channels == out_channels
 
+    def make_gate(self, hidden: int, in_channels: int) -> nn.Module:
+        return nn.Identity()
+
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.project(self.gate(F.relu(self.depthwise(F.relu(self.expand(x))))))
+        features: Tensor = self.project(self.gate(self.activate(self.depthwise(self.activate(self.expand(x))))))
         return x + features if self.residual else features
 
 
-_BLOCKS = {"fused": Fused, "inverted": Inverted}
+class Gated(Inverted):
+    """The same with a gate before the way back (Howard et al. 2019), which caplens-mini 1 has."""
+
+    def make_gate(self, hidden: int, in_channels: int) -> nn.Module:
+        return Gate(hidden, max(8, in_channels // 4))
+
+
+BLOCKS = {"fused": Fused, "inverted": Gated, "plain": Inverted}
 
 
 class ImageTower(nn.Module):
@@ -118,7 +147,7 @@ class ImageTower(nn.Module):
         for kind, width, count, expansion in shape.stages:
             in_channels = [channels, *[width] * (count - 1)]
             blocks = [
-                _BLOCKS[kind](in_width, width, 1 if number else 2, expansion, folded)
+                BLOCKS[kind](in_width, width, 1 if number else 2, expansion, shape.activation, folded)
                 for number, in_width in enumerate(in_channels)
             ]
             self.stages.append(nn.Sequential(*blocks))
@@ -132,16 +161,20 @@ class ImageTower(nn.Module):
         With `inputs`, each stage but the first gets the map of that list in place of the output of the stage before it.
         """
         maps: list[Tensor] = []
-        x = F.relu(self.stem(x))
+        activate = _ACTIVATIONS[self.shape.activation]
+        x = activate(self.stem(x))
         for number, stage in enumerate(self.stages):
             x = stage(inputs[number - 1] if inputs is not None and number else x)
-            maps.append(x if number < len(self.stages) - 1 else F.relu(self.head(x)))
+            maps.append(x if number < len(self.stages) - 1 else activate(self.head(x)))
         return maps
 
     def pooled(self, last: Tensor) -> Tensor:
         """The vectors of photos from their last feature maps."""
-        vectors: Tensor = self.project(last.mean((2, 3)))
-        return vectors
+        return self.projected(last.mean((2, 3)))
+
+    def projected(self, features: Tensor) -> Tensor:
+        """The vectors of photos from the means of their last feature maps."""
+        return joined(self.project(features), self.shape.spaces)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.pooled(self.maps(x)[-1])
@@ -210,66 +243,14 @@ class TextTower(nn.Module):
         vectors: Tensor = self.project(self.states(ids))
         return vectors
 
-    def pooled(self, tokens: Tensor, ids: Tensor) -> Tensor:
-        """The mean of token vectors, without padding."""
+    def mean(self, tokens: Tensor, ids: Tensor) -> Tensor:
+        """The mean of token vectors or states, without padding."""
         present = (ids != 0).to(torch.float32)[:, :, None]
         return (tokens * present).sum(1) / present.sum(1)
 
+    def projected(self, features: Tensor) -> Tensor:
+        """The vectors of texts from the means of their states."""
+        return joined(self.project(features), self.shape.spaces)
+
     def forward(self, ids: Tensor) -> Tensor:
-        return self.pooled(self.tokens(ids), ids)
-
-
-class Teacher(nn.Module):
-    """MobileNetV2 (Sandler et al. 2018) without its classifier, from a file of its 52 convolutions."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        layers = _read_teacher(path)
-        self.convolutions = nn.ModuleList()
-        self.strides: list[int] = []
-        for layer in layers:
-            weight = layer["weight"].astype(np.float32) * layer["scale"].reshape(-1, 1, 1, 1)
-            out_channels, group_channels, kernel, _ = weight.shape
-            groups = out_channels if layer["depthwise"] else 1
-            stride = int(layer["stride"])
-            padding = kernel // 2 if stride == 1 else 0
-            convolution = nn.Conv2d(group_channels * groups, out_channels, kernel, stride, padding, groups=groups)
-            assert convolution.bias is not None
-            convolution.weight.data, convolution.bias.data = torch.from_numpy(weight), torch.from_numpy(layer["bias"])
-            self.convolutions.append(convolution)
-            self.strides.append(stride)
-
-    def forward(self, x: Tensor) -> list[Tensor]:
-        """Feature maps of photos (-1…1) at 1/4, 1/8, 1/16 and 1/32 of their size: the last map of each size."""
-        x = self._convolved(0, x, True)
-        maps: list[Tensor] = []
-        number, last = 1, len(self.convolutions) - 1
-        while number < last:
-            # The first block has no expansion, only a depthwise convolution and a projection.
-            end = number + (2 if number == 1 else 3)
-            before = x
-            for inner in range(number, end):
-                x = self._convolved(inner, x, inner < end - 1)
-            if before.shape == x.shape:
-                x = before + x
-            elif before.shape[2:] != x.shape[2:]:
-                maps.append(before)
-            number = end
-        return [*maps[1:], self._convolved(last, x, True)]
-
-    def _convolved(self, number: int, x: Tensor, activate: bool) -> Tensor:
-        # TensorFlow pads convolutions of stride 2 only on the right and at the bottom.
-        x = self.convolutions[number](F.pad(x, (0, 1, 0, 1)) if self.strides[number] == 2 else x)
-        return F.relu6(x, inplace=True) if activate else x
-
-
-def _read_teacher(path: Path) -> list[dict[str, Any]]:
-    """The arrays of each convolution, by name."""
-    parts = ("weight", "scale", "bias", "stride", "depthwise")
-    try:
-        with np.load(path) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        numbers = sorted({name.partition(".")[0] for name in arrays})
-        return [{part: arrays[f"{number}.{part}"] for part in parts} for number in numbers]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path}: the teacher's weights cannot be read ({reason(error)}). Get them again.") from None
+        return joined(self.mean(self.tokens(ids), ids), self.shape.spaces)

@@ -8,8 +8,8 @@ from caplens.errors import InputError
 from caplens.training.recipes.recipe import DataSettings, Recipe
 from caplens.training.recipes.values import (
     Average,
+    Choice,
     Count,
-    CountOrNone,
     Layers,
     LearningRate,
     PartialShare,
@@ -22,8 +22,9 @@ from caplens.training.recipes.values import (
     Width,
 )
 
-STAGE_KINDS = ("fused", "inverted")
+STAGE_KINDS = ("fused", "inverted", "plain")
 _STAGE_FIELDS = 4
+ACTIVATIONS = ("relu", "relu6")
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,27 @@ class TextSettings(StageSettings):
     english: Annotated[float, Range(0.001, 1000)]
     """How much more often English is drawn than any other language."""
     temperature: Temperature
-    with_photo: Annotated[int, Range(2, 10_000_000)]
-    """Groups with a photo per step."""
-    text_only: CountOrNone
-    """Groups of Multi30k without a photo per step."""
+    groups: Annotated[int, Range(2, 10_000_000)]
+    """Groups of each collection per step."""
+    photos: Weight
+    """Weight of the contrastive loss between captions and the teacher's features of their photos."""
+    worse: Weight
+    """Weight of the loss that captions made worse are further from the others of their photo."""
+    gap: Annotated[float, Range(0, 1)]
+    """How much further."""
     steps: Count
+
+
+@dataclass(frozen=True)
+class SentenceSettings:
+    """The sentence space, which the text tower learns from USE-multilingual."""
+
+    dim: Annotated[int, Range(0, 512)]
+    """0: there is none."""
+    share: PartialShare
+    """Its weight in the score."""
+    loss: Weight
+    """Weight of the distance to the teacher's vectors."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +104,7 @@ class ImageSettings:
     stages: Sequence[tuple[str, int, int, int]]
     """(kind, width, blocks, expansion) of each stage."""
     head: Width
+    activation: Annotated[str, Choice(ACTIVATIONS)]
 
 
 @dataclass(frozen=True)
@@ -117,9 +135,9 @@ class DistilSettings(ViewSettings):
 class AlignSettings(ViewSettings):
     """Alignment of the image tower with the captions."""
 
-    epochs: Count
-    frozen_epochs: CountOrNone
-    """Epochs, at the start, in which only the projection is trained."""
+    steps: Count
+    frozen: Share
+    """Share of the steps, at the start, in which only the projection is trained."""
     faster: Weight
     """Learning rate of the projection, relative to `rate`."""
     matching: Weight
@@ -151,6 +169,7 @@ class MiniRecipe(Recipe):
     data: MiniDataSettings
     vocabulary: VocabularySettings
     text: TextSettings
+    sentence: SentenceSettings
     image: ImageSettings
     distil: DistilSettings
     align: AlignSettings
