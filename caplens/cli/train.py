@@ -164,7 +164,7 @@ COMMANDS = {
 MINI_EXAMPLES = """
 caplens train mini --data data --out runs/mini
 caplens train mini --data data --out runs/try --small
-caplens train mini --data data --out runs/short --set distil.steps=500 --set align.epochs=10
+caplens train mini --data data --out runs/short --set distil.steps=500 --set align.steps=200
 caplens score captions.jsonl --images photos --model runs/mini/model
 """
 
