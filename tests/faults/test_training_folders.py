@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,6 +79,24 @@ def test_of_two_runs_that_begin_together_one_gets_the_folder(tmp_path, monkeypat
     assert json.loads((tmp_path / run.RUN).read_text()) == {"seed": 2}
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_the_settings_of_a_run_are_never_half_written(tmp_path, monkeypatch, links):
+    need("torch")
+    from caplens.training.loop import run
+
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    if not links:
+        monkeypatch.setattr(os, "link", fail)
+        run.claim_folder(tmp_path / "without", {"seed": 1})
+        assert json.loads((tmp_path / "without" / run.RUN).read_text()) == {"seed": 1}
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(InputError, match="cannot be written"):
+        run.claim_folder(tmp_path / "full", {"seed": 1})
+    assert not list((tmp_path / "full").iterdir())
+
+
 def test_photos_to_train_on_are_files_with_one_name(tmp_path):
     need("torch")
     from caplens.training.mini.collection import photo_versions, read_photos
@@ -121,13 +140,13 @@ def test_an_archive_of_photos_does_not_fill_the_memory(tmp_path, monkeypatch, wh
 @pytest.mark.parametrize("damage", ["cut", "lacking"])
 def test_a_damaged_teacher_gets_a_sentence(tmp_path, damage):
     need("torch")
-    from caplens.training.mini.networks import Teacher
+    from caplens.training.mini.teacher import Teacher
 
     path = tmp_path / "teacher.npz"
-    np.savez(path, **{"00.weight": np.zeros((1, 1, 1, 1), dtype=np.int8)})
+    np.savez(path, **{"stem.weight": np.zeros((8, 3, 3, 3), dtype=np.float16)})
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(InputError, match="the teacher's weights cannot be read"):
+    with pytest.raises(InputError, match="the weights of EfficientNet-Lite4|the teacher's weights cannot be read"):
         Teacher(path)
 
 

@@ -124,17 +124,25 @@ def claim_folder(folder: Path, settings: Mapping[str, Any], *, written: Sequence
 
 def _write_new(path: Path, content: str) -> None:
     """Write a file unless there is one: of two runs that begin together, one gets the folder."""
-    temporary = temporary_file(path.parent, path.name)
     try:
-        temporary.write_text(content, encoding="utf-8")
+        temporary = temporary_file(path.parent, path.name)
+        try:
+            temporary.write_text(content, encoding="utf-8")
+            _link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
+
+
+def _link(temporary: Path, path: Path) -> None:
+    try:
         os.link(temporary, path)
     except FileExistsError:
-        logger.debug("another process was first.")
+        logger.debug(f"{path}: another process was first.")
     except OSError:
         # A file system without hard links.
         os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> dict[str, Tensor]:
