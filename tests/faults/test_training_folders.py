@@ -146,7 +146,7 @@ def test_a_damaged_teacher_gets_a_sentence(tmp_path, damage):
     np.savez(path, **{"stem.weight": np.zeros((8, 3, 3, 3), dtype=np.float16)})
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(InputError, match="the weights of EfficientNet-Lite4|the teacher's weights cannot be read"):
+    with pytest.raises(InputError, match="Get them again"):
         Teacher(path)
 
 
