@@ -39,12 +39,15 @@ COMMANDS = {
 _INTERRUPTED = 130
 """The exit status of a program that was interrupted, as shells have it."""
 _interrupted = False
+_MOMENT = 0.01
+"""Seconds."""
 
 
 def main() -> None:
     """Run the command that the arguments name; a person who presses Ctrl-C reads one line, and a program gets status 130."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _stop)
+        sys.unraisablehook = _stop_again
         # Once the work is done, what is left is Python's own end, in which a signal would find no handler.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
@@ -76,6 +79,25 @@ def _stop(*_: object) -> None:
         os._exit(_INTERRUPTED)
     _interrupted = True
     sys.exit(_INTERRUPTED)
+
+
+def _stop_again(dropped: "sys.UnraisableHookArgs") -> None:
+    """A signal that comes while Python cleans up, where it drops exceptions, comes again a moment later."""
+    global _interrupted
+    if _interrupted and dropped.exc_type is SystemExit:
+        _interrupted = False
+        threading.Timer(_MOMENT, _interrupt_main).start()
+    else:
+        sys.__unraisablehook__(dropped)
+
+
+def _interrupt_main() -> None:
+    """Send the signal to the main thread, so that it wakes up where it waits."""
+    main_thread = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main_thread is not None:
+        signal.pthread_kill(main_thread, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _main(arguments: list[str]) -> None:

@@ -148,6 +148,27 @@ def test_an_interrupt_at_any_moment_is_one_line_and_status_130(folder, moment):
         assert messages.decode().startswith("caplens: interrupted.")
 
 
+def test_an_interrupt_while_python_cleans_up_is_not_lost(folder):
+    program = """
+import os, signal, sys, time
+from caplens.cli import main
+
+class Cleaned:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+def work(arguments):
+    Cleaned()
+    time.sleep(30)
+
+main._main = work
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=25)
+    assert (done.returncode, done.stderr) == (130, "caplens: interrupted. Nothing was written.\n")
+
+
 def test_twice_is_an_error(caplens, write):
     row = '{"id": "1", "caption": "a dog", "caption": "a cat"}\n'
     assert "the key 'caption' appears twice" in caplens("score", write("captions.jsonl", row)).err
