@@ -37,6 +37,7 @@ _NAME = re.compile(f"[0-9a-f]{{32}}{re.escape(_SUFFIX)}")
 _UNFINISHED, _FOREIGN = "it is being made", "it is not a store of caplens"
 _LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
+_LOCK_PAUSE = 0.01
 _KEYS_PER_QUERY = 500
 _NONE = "False"
 _ENVIRONMENT_ERRORS = {
@@ -180,7 +181,7 @@ class ModelVectors:
         weakref.finalize(self, connection.close)
         # A page should hold several vectors.
         connection.execute("PRAGMA page_size = 16384")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         # In one transaction, so that nobody finds tables without the row that says whose they are.
         connection.execute("BEGIN IMMEDIATE")
@@ -190,6 +191,19 @@ class ModelVectors:
             connection.execute("DELETE FROM about")
             connection.execute("INSERT INTO about VALUES (?, ?, ?)", (self._model, self._fingerprint, self._used or time.time()))
         return connection
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log. SQLite does not wait for another process here, whatever its timeout, so this does."""
+    deadline = time.monotonic() + _LOCK_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_LOCK_PAUSE)
 
 
 def _select(connection: sqlite3.Connection, columns: str, table: str, keys: Sequence[bytes]) -> Iterator[Any]:

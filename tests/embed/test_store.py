@@ -2,6 +2,8 @@
 
 import multiprocessing
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -87,6 +89,22 @@ def test_several_processes_share_a_store(tmp_path):
     for number in range(1, 5):
         assert vectors.get(keys_of(200, 1000 * number)).present.all()
     np.testing.assert_array_equal(vectors.get(keys_of(20)).vectors, vectors_of(20))
+
+
+def test_a_store_can_be_made_by_several_at_the_same_moment(tmp_path):
+    together = threading.Barrier(4, timeout=30)
+
+    def make(number):
+        for store in range(40):
+            vectors = Store(tmp_path).model_vectors("m", f"{store:064}"[::-1])
+            together.wait()
+            vectors.put(keys_of(2, 1000 * number), vectors_of(2), [False] * 2)
+            vectors.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make, range(1, 5)))
+    assert len(Store(tmp_path).models()) == 40
+    assert all(about.vectors == 8 for about in Store(tmp_path).models())
 
 
 def test_a_place_that_cannot_be_written_is_explained(tmp_path):
