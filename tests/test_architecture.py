@@ -22,7 +22,7 @@ BESIDE = {
     ("report", "captioners"),
 }
 """Rooms that know nothing of each other, though the list has one after the other."""
-FOUNDATION = {"arrays", "errors", "libraries", "plugins", "progress", "terminal", "version"}
+FOUNDATION = {"arrays", "errors", "libraries", "plugins", "programs", "progress", "terminal", "version"}
 FACADE = {"__init__", "__main__"}
 
 

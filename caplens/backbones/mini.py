@@ -28,7 +28,7 @@ IMAGE, TEXT, VOCABULARY, SETTINGS = FILES = "image.onnx", "text.onnx", "vocabula
 LAYOUT = Layout(tuple((name,) for name in FILES))
 _VERSION = 1
 """Increase it when the same files give other vectors, e.g. after a change of text normalization or of resizing."""
-_MOST, _MOST_PIXELS = 65_536, 4096
+_MOST = 65_536
 _MAX_UNKNOWN_LETTERS = 0.3
 """A text with a larger share of letters outside the vocabulary is in a script that the model was not trained on."""
 
@@ -52,15 +52,15 @@ class MiniBackbone(Backbone):
             self.trained = tuple(str(lang) for lang in self._settings["languages"])
             self._flattest, self._roughest = (float(self._settings["photos"][key]) for key in ("flattest", "roughest"))
             self.licence, self.weight = str(self._settings["licence"]), float(self._settings["weight"])
-            if not (0 < self._dim <= _MOST and 1 < self._max_tokens <= _MOST and 0 < size <= _MOST_PIXELS):
+            if not (0 < self._dim <= _MOST and 1 < self._max_tokens <= _MOST):
                 raise ValueError("a size is out of range")
+            self._transform = ImageTransform((size, size), "squash", resample=Resampling.BICUBIC)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"{folder / SETTINGS}: this does not describe a model of caplens ({error!r}). Get it again."
             ) from None
         self.languages = " ".join(self.trained)
         self.tuned = recipe_of(self._settings)
-        self._transform = ImageTransform((size, size), "squash", resample=Resampling.BICUBIC)
 
     @property
     def dim(self) -> int:

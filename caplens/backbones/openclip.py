@@ -62,6 +62,7 @@ class OpenCLIP(TorchBackbone):
                     **self._base_configuration(),
                 )
                 tokenizer = self._tokenizer(open_clip)
+            transform = ImageTransform.from_open_clip(open_clip.get_model_preprocess_cfg(network))
         except CaplensError:
             raise
         except Exception as error:
@@ -69,7 +70,6 @@ class OpenCLIP(TorchBackbone):
             raise InputError(f"{self.name}: open_clip cannot load it ({reason(error)}).") from None
         if self.checkpoint is not None:
             checkpoint.apply(network, self.checkpoint)
-        transform = ImageTransform.from_open_clip(open_clip.get_model_preprocess_cfg(network))
         self._text_tower = getattr(network, "text", network)
         self._causal = _is_causal(self._text_tower)
         return LoadedModel(network, tokenizer, _dim(network), tokenizer.context_length, transform)

@@ -129,12 +129,10 @@ class ImageTransform:
     def _from_size(cls, size: Any, crop: Any, **fields: Any) -> "ImageTransform":
         """Squash to a height and width, or crop after resizing the shorter side; sizes are numbers or dicts of transformers."""
         if isinstance(size, dict) and "height" in size:
-            transform = cls((size["height"], size["width"]), "squash", **fields)
-        else:
-            short: int = size["shortest_edge"] if isinstance(size, dict) else size
-            height, width = (crop.get(side, short) if isinstance(crop, dict) else crop for side in ("height", "width"))
-            transform = cls((height, width), "crop", resize=short, **fields)
-        return transform
+            return cls((size["height"], size["width"]), "squash", **fields)
+        short: int = size["shortest_edge"] if isinstance(size, dict) else size
+        height, width = (crop.get(side, short) if isinstance(crop, dict) else crop for side in ("height", "width"))
+        return cls((height, width), "crop", resize=short, **fields)
 
     @classmethod
     def from_open_clip(cls, config: dict[str, Any]) -> "ImageTransform":

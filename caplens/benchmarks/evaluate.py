@@ -13,7 +13,7 @@ import numpy as np
 from caplens.arrays import Flags, Floats
 from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
 from caplens.benchmarks.rating import RatedSamples
-from caplens.data.content import captions_hash
+from caplens.data.content import CAPTIONS, captions_hash
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError, reason
@@ -138,7 +138,7 @@ def judge_metrics(
         human=human,
         langs=_named(kept, "lang"),
         systems=_named(kept, "system"),
-        captions_hash=captions_hash(kept),
+        content_hashes={CAPTIONS: captions_hash(kept)},
     )
 
 

@@ -1,7 +1,6 @@
 """MATLAB files, read by a process of its own: a damaged one can crash the library that reads them.
 
-The process gets the content on standard input and answers in JSON: cells, structures and arrays as lists. It imports nothing of
-the current folder (`-P`).
+The process gets the content on standard input and answers in JSON: cells, structures and arrays as lists.
 """
 
 import io
@@ -16,6 +15,7 @@ import numpy as np
 
 from caplens.data.files import Source
 from caplens.errors import InputError
+from caplens.programs import program_of
 
 _SECONDS = 60
 _MOST_CELLS = 2_000_000
@@ -25,13 +25,11 @@ _MEMORY = 3 << 30
 
 def read_matlab(path: Path, names: Sequence[str]) -> list[Any]:
     """The variables of these names."""
-    folder = str(Path(__file__).parents[2])
-    program = f"import sys; sys.path.insert(0, {folder!r}); from caplens.benchmarks.matlab import convert; convert()"
     with Source(path) as source:
         content = source.content()
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-W", "ignore", "-c", program, *names],
+            program_of("caplens.benchmarks.matlab", "convert", *names),
             input=content,
             capture_output=True,
             timeout=_SECONDS,

@@ -128,12 +128,11 @@ def _data_points(rated: Sequence[RatedCaption], protocol: str, unrated: int) -> 
 
 def _check_criteria(samples: Sequence[Sample], criterion: str | None) -> None:
     """Ratings by different criteria are not mixed."""
-    first: dict[str | None, str] = {}
+    criteria: set[str | None] = set()
     for sample in samples:
-        for rating in sample.ratings:
-            first.setdefault(rating.criterion, sample.id)
-        if criterion is None and len(first) > 1:
-            names = ", ".join(sorted(str(name) for name in first))
+        criteria |= {rating.criterion for rating in sample.ratings}
+        if criterion is None and len(criteria) > 1:
+            names = ", ".join(sorted(str(name) for name in criteria))
             raise InputError(
                 f"sample {sample.id!r} is rated by several criteria ({names}), or by another than samples before it. Choose one"
                 f" with {option('criterion')}."

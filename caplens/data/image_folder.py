@@ -12,7 +12,7 @@ from caplens.data.media import ADDRESS, ImageSource, MissingImage
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
-_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 
 
 def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:
@@ -52,12 +52,12 @@ def _file_in(root: str, name: str) -> str | MissingImage | None:
     if os.path.isfile(path):  # noqa: PTH113
         return path
     stem, suffix = os.path.splitext(path)  # noqa: PTH122
-    stems = (path, stem) if suffix.lower() in _SUFFIXES else (path,)
-    for candidate in stems:
-        found = [candidate + suffix for suffix in _SUFFIXES if os.path.isfile(candidate + suffix)]  # noqa: PTH113
-        if len(found) > 1:
-            names = " and ".join(os.path.basename(file) for file in found)
+    stems = (path, stem) if suffix.lower() in SUFFIXES else (path,)
+    for start in stems:
+        images = [start + suffix for suffix in SUFFIXES if os.path.isfile(start + suffix)]  # noqa: PTH113
+        if len(images) > 1:
+            names = " and ".join(os.path.basename(image) for image in images)
             raise InputError(f"{root}: the image of {name!r} could be {names}. Remove one, or name it with its suffix.")
-        if found:
-            return found[0]
+        if images:
+            return images[0]
     return None

@@ -151,7 +151,7 @@ class References:
             waiting.clear()
             yield join.joined(sample, matched)
         yield from (join.joined(earlier, ()) for earlier in waiting)
-        if not join.found and example is not None:
+        if not join.matched and example is not None:
             first = next(iter(self._by_column["id"].texts), None)
             raise InputError(
                 f"{self.source}: none of its ids is an id of the captions (references: {first!r}; captions: {example!r}). Use the"
@@ -193,7 +193,7 @@ class _Join:
     def __init__(self, references: References, lang: str | None) -> None:
         self._references, self._lang = references, lang
         self.columns: tuple[str, str] | None = None
-        self.found = False
+        self.matched = False
         """Whether a sample has references."""
         self._seen: set[object] = set()
         self._columns_of_references = [column for column, by_id in references._by_column.items() if by_id.texts]
@@ -214,7 +214,7 @@ class _Join:
             return ()
         if len(set(matches.values())) > 1 or self.columns not in (None, *matches):
             raise self._ambiguous(sample, matches if self.columns is None else dict.fromkeys([self.columns, *matches]))
-        self.found = True
+        self.matched = True
         if self.columns is None:
             self.columns = next(iter(matches))
             if image_id is not None or self.columns != ("id", "id"):
@@ -224,11 +224,11 @@ class _Join:
     def _of_same_ids(self, sample: Sample) -> Texts:
         """The references of a sample with the same id in both columns, by which it cannot be told which of them counts."""
         columns = self._columns_of_references if self.columns is None else [self.columns[1]]
-        found = [texts for column in columns if (texts := self._references._texts_of(sample.id, sample, self._lang, column))]
-        if len(set(found)) > 1:
+        matches = [texts for column in columns if (texts := self._references._texts_of(sample.id, sample, self._lang, column))]
+        if len(set(matches)) > 1:
             raise self._ambiguous(sample, [("id", column) for column in columns])
-        self.found = self.found or bool(found)
-        return found[0] if found else ()
+        self.matched = self.matched or bool(matches)
+        return matches[0] if matches else ()
 
     def _ambiguous(self, sample: Sample, pairs: Iterable[tuple[str, str]]) -> InputError:
         return InputError(

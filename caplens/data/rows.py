@@ -61,12 +61,12 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
 
 def _canonical(row: Row, place: Place) -> Row:
     """The row with canonical names, and a whole number as `image_id`: a column of numbers with gaps holds floats."""
-    for name in row.keys() - _KNOWN:
-        known = canonical_name(name)
-        if known != name:
-            if known in row:
-                raise InputError(f"{place}: the columns {name!r} and {known!r} mean the same. Rename one of them.")
-            row[known] = row.pop(name)
+    for name in [name for name in row if name not in _KNOWN]:
+        field = canonical_name(name)
+        if field != name:
+            if field in row:
+                raise InputError(f"{place}: the columns {name!r} and {field!r} mean the same. Rename one of them.")
+            row[field] = row.pop(name)
     image_id = row.get(IMAGE_ID)
     if isinstance(image_id, float):
         if image_id != image_id:

@@ -24,19 +24,17 @@ def temporary_file(folder: Path, name: str) -> Path:
     return Path(path)
 
 
-def default_mode() -> int:
-    """The permissions of the user's new files."""
+def default_mode(most: int = 0o666) -> int:
+    """The permissions of the user's new files; with 0o777 as the most, those of folders."""
     umask = os.umask(0)
     os.umask(umask)
-    return 0o666 & ~umask
+    return most & ~umask
 
 
 def temporary_folder(folder: Path, name: str) -> Path:
     """A new folder in `folder` for what will become the folder `name`."""
     path = _private_folder(folder, name)
-    umask = os.umask(0)
-    os.umask(umask)
-    path.chmod(0o777 & ~umask)
+    path.chmod(default_mode(0o777))
     return path
 
 

@@ -2,8 +2,7 @@
 
 Python runs one thread at a time, and decoding an image holds the lock now and then: on sixteen cores, threads decode less than
 half as many images as processes do. A process gets paths and keys, and returns the pixels that the model takes. It is a program
-of its own, so that nothing of the caller's is run again or copied, and nothing of the current folder imported (`-P`); one that an
-image has crashed is replaced.
+of its own, so that nothing of the caller's is run again or copied; one that an image has crashed is replaced.
 """
 
 import json
@@ -17,7 +16,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from os import PathLike
-from pathlib import Path
 from queue import LifoQueue
 from typing import Any
 
@@ -30,6 +28,7 @@ from caplens.embed import images
 from caplens.embed.images import TooLargeError, UnreadableError
 from caplens.embed.memory import MemoryBudget
 from caplens.errors import CaplensError
+from caplens.programs import program_of
 
 ImageItem = tuple[bytes, ImageSource]
 """The key of an image's content, and the image."""
@@ -91,14 +90,12 @@ class _Process:
     """Pixels come back through memory that both sides share; what is said about them, through a pipe."""
 
     def __init__(self, most: int, transform: ImageTransform, memory: int) -> None:
-        folder = str(Path(__file__).parents[2])
-        program = f"import sys; sys.path.insert(0, {folder!r}); from caplens.embed.decode_pool import serve; serve()"
         with tempfile.TemporaryFile() as shared:
             _reserve(shared.fileno(), most * transform.most_bytes)
             self._pixels = np.frombuffer(mmap.mmap(shared.fileno(), 0), dtype=np.uint8)
             # In a session of its own it does not get the user's Ctrl-C; it ends when nobody can ask it any more.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-W", "ignore", "-c", program],
+                program_of("caplens.embed.decode_pool", "serve"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[shared.fileno()],

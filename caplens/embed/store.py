@@ -86,9 +86,11 @@ class ModelVectors:
         """The vectors of distinct keys."""
 
         rows = self._run(lambda connection: _intact(_select(connection, "key, vector, cut, checksum", "vectors", keys)))
-        # A vector of another length than most is damaged.
-        length = Counter(len(vector) for _, vector, _ in rows).most_common(1)[0][0] if rows else 0
-        rows = [row for row in rows if len(row[1]) == length]
+        lengths = Counter(len(vector) for _, vector, _ in rows)
+        length = lengths.most_common(1)[0][0] if rows else 0
+        if len(lengths) > 1:
+            # A vector of another length than most is damaged.
+            rows = [row for row in rows if len(row[1]) == length]
         place = {key: number for number, key in enumerate(keys)}
         numbers = np.fromiter((place[key] for key, _, _ in rows), dtype=np.int64, count=len(rows))
         present, flags = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=bool)

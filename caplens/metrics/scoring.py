@@ -17,9 +17,9 @@ from caplens.results.scores import RowError, ScoreResult, Scores
 KeepColumns = bool | Sequence[str]
 """Which columns of the input a result carries: all, or those named."""
 _ALWAYS_KEPT = ("id", "lang", "system")
+"""Columns that results have anyway."""
 _MOST_COLUMNS = 1000
 """Columns of the input that a result can keep: every row has a cell in each."""
-"""Columns that results have anyway."""
 _SHOWN = 3
 """Ids that a warning names."""
 _SHOWN_REASONS = 5

@@ -13,7 +13,7 @@ from caplens.arrays import Floats
 from caplens.benchmarks import get_benchmark
 from caplens.benchmarks.evaluate import load_checked
 from caplens.data import Sample, SampleFile, read_references, samples_by_system, with_images
-from caplens.data.content import captions_hash, changes
+from caplens.data.content import CAPTIONS, captions_hash, changes
 from caplens.data.languages import base_language
 from caplens.errors import InputError, option
 from caplens.progress import logger
@@ -73,8 +73,9 @@ def changes_of(result: Result, cases: Sequence[Case]) -> list[str]:
             for system, samples in by_system.items()
             for name in changes(result.content_hashes.get(system, {}), samples)
         ]
-    if isinstance(result, AgreementResult) and result.captions_hash not in (None, captions_hash(case.sample for case in cases)):
-        return [f"The captions {_CHANGED}"]
+    if isinstance(result, AgreementResult):
+        now = captions_hash(case.sample for case in cases)
+        return [f"The {CAPTIONS} {_CHANGED}"] if result.content_hashes.get(CAPTIONS, now) != now else []
     return []
 
 
@@ -122,20 +123,20 @@ def _agreement_cases(results: AgreementResult, samples: Sequence[Sample]) -> lis
     for sample in samples:
         by_id.setdefault(sample.id, []).append(sample)
     # A caption with several ratings may be several data points.
+    points = [
+        _rated_sample(by_id.get(identifier, []), lang, system)
+        for identifier, lang, system in zip_longest(results.ids, results.langs, results.systems)
+    ]
     rows_by_caption: dict[tuple[str | None, ...], list[int]] = {}
-    rated: dict[tuple[str | None, ...], Sample] = {}
-    for row, (identifier, lang, system) in enumerate(zip_longest(results.ids, results.langs, results.systems)):
-        sample = _rated_sample(by_id.get(identifier, []), lang, system)
-        key = (sample.group, sample.caption, sample.lang, sample.system)
-        rated.setdefault(key, sample)
-        rows_by_caption.setdefault(key, []).append(row)
+    for row, sample in enumerate(points):
+        rows_by_caption.setdefault((sample.group, sample.caption, sample.lang, sample.system), []).append(row)
     return [
         Case(
-            replace(rated[key], lang=rated[key].lang or results.lang),
+            replace(points[rows[0]], lang=points[rows[0]].lang or results.lang),
             {metric: float(values[rows[0]]) for metric, values in results.scores.items()},
             None if results.human is None else float(np.nanmean(results.human[rows])),
         )
-        for key, rows in rows_by_caption.items()
+        for rows in rows_by_caption.values()
     ]
 
 

@@ -110,8 +110,8 @@ class AgreementResult(Result):
     human: Floats | None = field(default=None, repr=False)
     langs: list[str | None] = field(default_factory=list, repr=False)
     systems: list[str | None] = field(default_factory=list, repr=False)
-    captions_hash: str | None = None
-    """Of the captions that were judged; None in results of caplens 0.1."""
+    content_hashes: dict[str, str] = field(default_factory=dict, repr=False)
+    """Of the captions that were judged; empty in results of caplens 0.1."""
     raters: RaterAgreement | None = None
     pairwise: dict[str, PairwiseEstimate] = field(default_factory=dict)
     system_level: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class AgreementResult(Result):
             **{name: column for name, column in (("langs", self.langs), ("systems", self.systems)) if column},
             "scores": {metric: json_values(values) for metric, values in self.scores.items()},
             **({} if self.human is None else {"human": [json_values(row) for row in self.human]}),
-            **({} if self.captions_hash is None else {"captions_hash": self.captions_hash}),
+            **({"content_hashes": self.content_hashes} if self.content_hashes else {}),
             **({} if self.raters is None else {"raters": _rater_content(self.raters)}),
             **({"pairwise": {metric: json_object(pair) for metric, pair in self.pairwise.items()}} if self.pairwise else {}),
             **({"system_level": _nan_to_null(self.system_level)} if self.system_level else {}),
@@ -285,7 +285,7 @@ class AgreementResult(Result):
             human=np.array([floats(row) for row in content["human"]]) if "human" in content else None,
             langs=list(content.get("langs", ())),
             systems=list(content.get("systems", ())),
-            captions_hash=content.get("captions_hash"),
+            content_hashes=dict(content.get("content_hashes", {})),
             raters=None if raters is None else _raters_from(raters),
             pairwise={
                 metric: PairwiseEstimate(**numbers_of(estimate)) for metric, estimate in content.get("pairwise", {}).items()

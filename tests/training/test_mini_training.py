@@ -237,8 +237,8 @@ def test_the_cosine_of_two_spaces_is_the_weighted_mean_of_theirs():
     spaces = ((3, 0.7), (5, 0.3))
     first, second = torch.randn(2, 4, 8)
     by_space = [(a * b).sum(-1) for a, b in zip(in_spaces(first, spaces), in_spaces(second, spaces), strict=True)]
-    whole = F.cosine_similarity(joined(first, spaces), joined(second, spaces))
-    assert torch.allclose(whole, 0.7 * by_space[0] + 0.3 * by_space[1], atol=1e-6)
+    cosines = F.cosine_similarity(joined(first, spaces), joined(second, spaces))
+    assert torch.allclose(cosines, 0.7 * by_space[0] + 0.3 * by_space[1], atol=1e-6)
     assert joined(first, ()) is first
 
 
@@ -336,8 +336,7 @@ def test_a_model_of_two_spaces_learns_both(data_with_coco, tmp_path, monkeypatch
     assert image.shape.spaces == [[32, 0.75], [16, 0.25]]
     groups = read_groups(data_with_coco, "dev")
     photos = read_photos(data_with_coco, [group.photo for group in groups], 32).transpose(0, 2, 3, 1)
-    found = recalls(groups, backbone.encode_pixels(photos), backbone.encode_texts)
-    assert found["en"][1] > 25
+    assert recalls(groups, backbone.encode_pixels(photos), backbone.encode_texts)["en"][1] > 25
 
 
 @pytest.mark.data

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from caplens.benchmarks.base import Published, count_warning
 from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, Trial, prefer
+from caplens.data.image_folder import SUFFIXES
 from caplens.data.records import field, find_file, read_records
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -27,7 +28,6 @@ _PUBLISHED = {
 }  # fmt: skip
 _MOST_STATEMENTS = 100
 """About one photo and with one label; every three of them with different labels are compared. XVNLI has a handful."""
-_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
 _WHERE = "It is part of IGLUE (e-bug/iglue, datasets/XVNLI/annotations)."
 
 
@@ -91,7 +91,7 @@ class Xvnli(PreferenceBenchmark):
         names = sorted(path.name for path in Path(images).iterdir()) if Path(images).is_dir() else []
         by_number: dict[str, list[str]] = {}
         for name in names:
-            if Path(name).suffix.lower() in _SUFFIXES:
+            if Path(name).suffix.lower() in SUFFIXES:
                 by_number.setdefault(self.image_key(name), []).append(name)
 
         def name_of(image: str) -> str:

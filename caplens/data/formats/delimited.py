@@ -20,7 +20,7 @@ def delimiter_of(header: str) -> str | None:
             names = next(csv.reader([header], delimiter=delimiter), [])
         except csv.Error:
             continue
-        if len(names) > 1 and {canonical_name(name.strip()) for name in names} & {"id", "image_id", "caption", "references"}:
+        if len(names) > 1 and {canonical_name(name) for name in names} & {"id", "image_id", "caption", "references"}:
             return delimiter
     return None
 

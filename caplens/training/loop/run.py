@@ -100,7 +100,7 @@ def claim_folder(folder: Path, settings: Mapping[str, Any], *, written: Sequence
     Raises an error if the folder belongs to another run, or if there is something in the place of what a run writes.
     """
     path = folder / RUN
-    foreign = next((found for pattern in written for found in sorted(folder.glob(pattern))), None)
+    foreign = next((file for pattern in written for file in sorted(folder.glob(pattern))), None)
     if foreign is not None and not path.is_file():
         raise InputError(
             f"{folder}: this folder holds {foreign.name}, which would be replaced, but no run of caplens. Choose another with"

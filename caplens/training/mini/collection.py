@@ -9,7 +9,7 @@ import hashlib
 import zipfile
 import zlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,23 +64,24 @@ def read_groups(data: Path, part: Part, *, all_photos: bool = False) -> list[Gro
     by_photo = {photo: captions[photo] for photo in sorted(captions) if photo not in held_out}
     text_only = _add_multi30k(data / "multi30k", by_photo, held_out)
     groups = [Group(_unique(captions), photo) for photo, captions in by_photo.items()]
-    groups += read_coco(data, "train")
-    if all_photos:
-        groups += read_coco(data, "dev")
+    coco = _coco_parts(data)
+    groups += coco["train"] + (coco["dev"] if all_photos else [])
     groups += [Group(_unique(captions)) for captions in text_only]
     return [group for group in groups if group.captions]
 
 
 def read_coco(data: Path, part: Part) -> list[Group]:
     """Read the groups of COCO, of all files `coco/captions.LANG.tsv`; none if there is no such folder."""
+    return _coco_parts(data)[part]
+
+
+def _coco_parts(data: Path) -> dict[Part, list[Group]]:
     captions = _read_captions(data / "coco", "captions.*.tsv*", 1) if (data / "coco").is_dir() else {}
     complete = [photo for photo in captions if len(captions[photo]) >= _CAPTIONS_HELD_OUT]
     ordered = sorted(complete, key=lambda photo: hashlib.sha256(photo.encode()).hexdigest())
-    held_out = {"dev": ordered[:_PHOTOS_HELD_OUT], "test": ordered[_PHOTOS_HELD_OUT : 2 * _PHOTOS_HELD_OUT]}
-    if part != "train":
-        return [Group(_unique(captions[photo]), photo) for photo in sorted(held_out[part])]
-    not_trained = {photo for photos in held_out.values() for photo in photos}
-    return [Group(_unique(captions[photo]), photo) for photo in sorted(captions) if photo not in not_trained]
+    dev, test = ordered[:_PHOTOS_HELD_OUT], ordered[_PHOTOS_HELD_OUT : 2 * _PHOTOS_HELD_OUT]
+    photos: dict[Part, Iterable[str]] = {"train": captions.keys() - {*dev, *test}, "dev": dev, "test": test}
+    return {part: [Group(_unique(captions[photo]), photo) for photo in sorted(names)] for part, names in photos.items()}
 
 
 def _add_multi30k(folder: Path, by_photo: Mapping[str, list[tuple[str, str]]], held_out: set[str]) -> list[list[tuple[str, str]]]:
@@ -201,7 +202,7 @@ class _Photos:
 
     def _find(self, name: str) -> tuple[Path, str]:
         candidates = self._by_stem.get(Path(name).stem, [])
-        exact = [found for found in candidates if Path(found[1]).name == name]
+        exact = [(source, file) for source, file in candidates if Path(file).name == name]
         if len(exact or candidates) > 1:
             files = " or ".join(f"{source.name}/{file}" for source, file in exact or candidates)
             raise InputError(f"{self._data}: the photo {name} could be {files}. Remove one of them.")
@@ -217,10 +218,10 @@ def _photo_sources(data: Path) -> list[Path]:
     if not sources[0].exists():
         raise InputError(f"{flickr}: photos are missing ({' or '.join(IMAGE_FOLDERS)} or images.zip). {_LAYOUT_HINT}")
     if coco.is_dir():
-        found = [coco / "images"] if (coco / "images").is_dir() else sorted(coco.glob("images*.zip"))
-        if not found:
+        archives = [coco / "images"] if (coco / "images").is_dir() else sorted(coco.glob("images*.zip"))
+        if not archives:
             raise InputError(f"{coco}: photos are missing (images, or images*.zip). {_LAYOUT_HINT}")
-        sources += found
+        sources += archives
     return sources
 
 

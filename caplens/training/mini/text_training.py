@@ -8,14 +8,14 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from caplens.text.subwords import Subwords
-from caplens.training.loop.fit import Schedule, batches, shuffled
+from caplens.training.loop.fit import batches, shuffled
 from caplens.training.loop.losses import contrastive, distance, ordered
 from caplens.training.mini.captions import TokenizedCaptions
 from caplens.training.mini.collection import Group
 from caplens.training.mini.hard_negatives import made_worse
 from caplens.training.mini.networks import TextTower, in_spaces
 from caplens.training.mini.recipe import MiniRecipe
-from caplens.training.mini.run import MiniRun
+from caplens.training.mini.run import MiniRun, schedule_of
 from caplens.training.mini.sentences import LANGUAGES, SentenceTeacher, principal_axes
 from caplens.training.mini.teacher import Teacher
 from caplens.training.mini.views import Views
@@ -59,9 +59,8 @@ def train_text(
             projection, groups, features, None if sentences is None else sentences[rows].float()
         )
 
-    schedule = Schedule(settings.steps, settings.rate, settings.decay, average=settings.average)
     networks = {"text": tower, "photos": projection}
-    return run.fit("text", networks, loss_at, schedule)["text"].state_dict()
+    return run.fit("text", networks, loss_at, schedule_of(settings, settings.steps))["text"].state_dict()
 
 
 class _Step:
@@ -69,7 +68,7 @@ class _Step:
 
     def __init__(self, recipe: MiniRecipe, tower: TextTower, ids: Tensor, count: int, rng: Generator) -> None:
         """`ids` are the captions of `count` groups, the first of each before the second of each."""
-        self._recipe, self._count, self._rng = recipe, count, rng
+        self._recipe, self._rng = recipe, rng
         hidden = torch.rand(ids.shape, generator=rng, device=ids.device) < recipe.text.token_dropout
         # The end marker is never hidden, so that no text is empty.
         seen = torch.where(hidden & (ids != Subwords.end), Subwords.padding, ids)
@@ -151,12 +150,12 @@ def sentence_vectors(groups: Sequence[Group], dim: int, device: str) -> tuple[Te
     A caption in a language that the teacher does not know has the mean vector of the photo's other captions.
     """
     captions = [(number, lang, caption) for number, group in enumerate(groups) for lang, caption in group.captions]
-    known = torch.tensor([lang in LANGUAGES for _, lang, _ in captions])
+    taught = torch.tensor([lang in LANGUAGES for _, lang, _ in captions])
     vectors = torch.zeros(len(captions), 512, dtype=torch.float16)
-    vectors[known] = SentenceTeacher(device).encode([caption for _, lang, caption in captions if lang in LANGUAGES])
+    vectors[taught] = SentenceTeacher(device).encode([caption for _, lang, caption in captions if lang in LANGUAGES])
     rows = torch.tensor([number for number, _, _ in captions])
-    means = torch.zeros(len(groups), 512).index_add_(0, rows[known], vectors[known].float())
-    vectors[~known] = F.normalize(means, dim=-1)[rows[~known]].half()
+    means = torch.zeros(len(groups), 512).index_add_(0, rows[taught], vectors[taught].float())
+    vectors[~taught] = F.normalize(means, dim=-1)[rows[~taught]].half()
     english = torch.tensor([lang == "en" for _, lang, _ in captions])
     axes = principal_axes(vectors[english], dim)
     return F.normalize(vectors.float() @ axes, dim=-1).half().to(device), axes

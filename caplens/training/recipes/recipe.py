@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
@@ -141,11 +142,11 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
 
 def _text_of(path: Path) -> str:
     with Source(path) as source:
-        lines = [line for _, line in zip(range(_MOST_LINES + 1), source.lines(), strict=False)]
+        lines = [line for _, line in islice(source.lines(), _MOST_LINES + 1)]
     # The memory that tomllib takes grows with the square of the parts of a key.
-    if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for _, line in lines):
+    if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for line in lines):
         raise InputError(f"{path}: this is no recipe: a line is longer than {_LONGEST_LINE:,} characters, or there are too many.")
-    return "".join(line for _, line in lines)
+    return "".join(lines)
 
 
 def _shipped_text(kind: type[Recipe], name: str) -> str:
