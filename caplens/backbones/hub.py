@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from caplens.data.cache import cache_folder
 from caplens.data.files import Source, expanded
 from caplens.data.formats.json_document import read_document
-from caplens.data.replacing import replacing
+from caplens.data.replacing import ensure_not_output, replacing
 from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
 from caplens.progress import logger
@@ -213,6 +213,7 @@ def fingerprint(files: Sequence[Path], *facts: object) -> str:
 
 def file_hash(path: Path) -> str:
     """The SHA-256 of a file, from the cache if the file has not changed."""
+    ensure_not_output(path)
     try:
         stat = path.stat()
         version = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"

@@ -42,7 +42,7 @@ def check_manifest(folder: Path) -> None:
         raise InputError(f"{path}: this is not a manifest. Get the model again.")
     for name, expected in hashes.items():
         file = folder / name
-        if folder.resolve() not in file.resolve().parents or not file.is_file() or file_hash(file) != expected:
+        if "\0" in name or folder.resolve() not in file.resolve().parents or not file.is_file() or file_hash(file) != expected:
             raise InputError(
                 f"{file}: this file is missing, or is not the one that the model was saved with. Get or train the model again; if"
                 f" you changed it on purpose, remove {path}."

@@ -1,6 +1,6 @@
 """caplens-mini, the model inside the package, and models that `caplens train` saved in its format. onnxruntime runs them.
 
-A model is a folder of four files. Its weights are stored in 8 and 16 bits and computed with in 32.
+A model is a folder of four files. Most weights are stored in 8 bits.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,21 @@ from caplens.backbones.hub import Layout, find_model, fingerprint, read_json, re
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.transform import ImageTransform, Pixels
+from caplens.data.files import open_regular
 from caplens.data.languages import base_language, language_names
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 from caplens.text.subwords import Subwords
 
 DEFAULT = "caplens-mini"
+VERSIONS = {DEFAULT: "caplens-mini", f"{DEFAULT}@2": "caplens-mini", f"{DEFAULT}@1": "caplens-mini-1"}
+"""Names of the models inside the package -> their folders. With a number, a name always means the same model."""
 IMAGE, TEXT, VOCABULARY, SETTINGS = FILES = "image.onnx", "text.onnx", "vocabulary.tsv", "model.json"
 LAYOUT = Layout(tuple((name,) for name in FILES))
 _VERSION = 1
 """Increase it when the same files give other vectors, e.g. after a change of text normalization or of resizing."""
 _MOST = 65_536
+_BLOCK = 4
 _MAX_UNKNOWN_LETTERS = 0.3
 """A text with a larger share of letters outside the vocabulary is in a script that the model was not trained on."""
 
@@ -52,8 +56,8 @@ class MiniBackbone(Backbone):
             self.trained = tuple(str(lang) for lang in self._settings["languages"])
             self._flattest, self._roughest = (float(self._settings["photos"][key]) for key in ("flattest", "roughest"))
             self.licence, self.weight = str(self._settings["licence"]), float(self._settings["weight"])
-            if not (0 < self._dim <= _MOST and 1 < self._max_tokens <= _MOST):
-                raise ValueError("a size is out of range")
+            if not (0 < self._dim <= _MOST and 1 < self._max_tokens <= _MOST and 0 < self.weight <= _MOST):
+                raise ValueError("a size or weight is out of range")
             self._transform = ImageTransform((size, size), "squash", resample=Resampling.BICUBIC)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(
@@ -89,7 +93,9 @@ class MiniBackbone(Backbone):
     def _session(self, file: str) -> Any:
         onnxruntime = require("onnxruntime", f"The model {self.name}", "all")
         try:
-            return onnxruntime.InferenceSession(str(self._folder / file), providers=["CPUExecutionProvider"])
+            with open_regular(self._folder / file) as stream:
+                # As bytes, so that it cannot bring weights in another file, which the fingerprint would not cover.
+                return onnxruntime.InferenceSession(stream.read(), providers=["CPUExecutionProvider"])
         except Exception as error:
             # onnxruntime has an error type for each kind of damage, in a module that is not public.
             raise InputError(
@@ -117,18 +123,26 @@ class MiniBackbone(Backbone):
         return [Tokens([*ids[:limit], self.subwords.end], len(ids) > limit) for ids in encoded]
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        return normalized(self._run(self._text, "vectors", ids=self._pad(batch)))
+        return normalized(self._run(self._text, "vectors", ids=self._pad(batch)))[: len(batch)]
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         if not texts:
             return []
         batch = [tokens.ids for tokens in self.tokenize(texts)]
         states = self._run(self._text, "tokens", ids=self._pad(batch))
-        return [normalized(text_states[: len(ids)]) for text_states, ids in zip(states, batch, strict=True)]
+        return [normalized(text_states[: len(ids)]) for text_states, ids in zip(states[: len(batch)], batch, strict=True)]
 
     def _pad(self, batch: Sequence[Sequence[int]]) -> Any:
-        padded = np.full((len(batch), max(map(len, batch))), self.subwords.padding, dtype=np.int64)
-        for row, ids in enumerate(batch):
+        """Token ids, padded so that a text has the same vector in every batch, to the bit.
+
+        onnxruntime adds up in blocks of four, what is left over in another order, and a batch of one in another again.
+        """
+        rows = [*batch, *batch] if len(batch) == 1 else batch
+        longest = max(map(len, rows))
+        padded = np.full(
+            (len(rows), min(self._max_tokens, -(-longest // _BLOCK) * _BLOCK)), self.subwords.padding, dtype=np.int64
+        )
+        for row, ids in enumerate(rows):
             padded[row, : len(ids)] = ids
         return padded
 
@@ -156,12 +170,12 @@ def flatness(pixels: Any) -> tuple[Any, Any]:
 
 
 def mini_folder(name: str) -> Path:
-    """The folder of the model inside the package if `name` is its name; else `name` is the folder itself."""
-    return Path(str(files("caplens.backbones").joinpath(DEFAULT))) if name == DEFAULT else Path(name)
+    """The folder of a model inside the package if `name` is its name; else `name` is the folder itself."""
+    return Path(str(files("caplens.backbones").joinpath(VERSIONS[name]))) if name in VERSIONS else Path(name)
 
 
 def load(name: ModelName, options: LoadOptions) -> Backbone:
     """The model inside the package, or one from a folder."""
-    if name.full == DEFAULT:
-        return MiniBackbone(DEFAULT, mini_folder(DEFAULT), options)
+    if name.full in VERSIONS:
+        return MiniBackbone(name.full, mini_folder(name.full), options)
     return MiniBackbone(name.full, find_model(name.model, LAYOUT, offline=True), options)

@@ -10,7 +10,8 @@ from caplens.backbones.base import Backbone
 from caplens.backbones.hub import folder_of, read_json, recipe_of
 from caplens.backbones.load_options import BackboneSpec, LoadOptions
 from caplens.backbones.manifest import check_manifest
-from caplens.backbones.mini import DEFAULT, mini_folder
+from caplens.backbones.mini import DEFAULT, VERSIONS, mini_folder
+from caplens.backbones.mini_use import NAME as MINI_USE
 from caplens.backbones.names import ModelName
 from caplens.backbones.presets import preset_of
 from caplens.errors import InputError
@@ -27,14 +28,16 @@ TRAINED = "caplens.json"
 """The file that names the family of a trained model, in the model's folder. A model like caplens-mini has none."""
 _PAIRED_FAMILIES = ("mclip", "st")
 """Families whose images are encoded by another model."""
+_BUILT_IN = ("mini", "mini_use")
+"""Modules of the models inside the package."""
 _ANY_OPTION = ("*",)
 PLUGINS = "caplens.backbones"
 """The entry points of plugins: family -> function `load(name: ModelName, options: LoadOptions) -> Backbone`."""
 
 
 def is_mini(name: str) -> bool:
-    """Whether this is the model inside the package, or the folder of one like it."""
-    return name == DEFAULT or (_is_folder(name) and not (Path(name).expanduser() / TRAINED).is_file())
+    """Whether this is a model inside the package, or the folder of one like it."""
+    return name in VERSIONS or (_is_folder(name) and not (Path(name).expanduser() / TRAINED).is_file())
 
 
 def _is_folder(name: str) -> bool:
@@ -45,6 +48,8 @@ def _parse_name(name: str) -> tuple[ModelName, str | None]:
     """The parts of a name, and the recipe that the model was fine-tuned with if its folder has a `caplens.json`."""
     if is_mini(name):
         return ModelName("mini", name, {}, name), None
+    if name == MINI_USE:
+        return ModelName("mini_use", DEFAULT, {}, name), None
     if not _is_folder(name):
         return ModelName.parse(name, families()), None
     path = Path(name).expanduser() / TRAINED
@@ -72,7 +77,7 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
     Parameters
     ----------
     name
-        `caplens-mini`, the folder of a model that `caplens train` saved, or `FAMILY:NAME`, as in
+        `caplens-mini`, `caplens-mini-use`, the folder of a model that `caplens train` saved, or `FAMILY:NAME`, as in
         `hf:openai/clip-vit-base-patch32`.
     options
         How it is loaded and run.
@@ -92,11 +97,11 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
     Examples
     --------
     >>> load_backbone("caplens-mini").encode_texts(["a dog"]).shape
-    (1, 256)
+    (1, 512)
     """
     options = replace(options or LoadOptions(), **keywords)
     parsed, tuned = _parse_name(name)
-    folder = mini_folder(name) if name == DEFAULT else folder_of(parsed.model)
+    folder = mini_folder(parsed.model) if parsed.model in VERSIONS else folder_of(parsed.model)
     if folder is not None:
         check_manifest(folder)
     load = family_loader(parsed.family)
@@ -118,7 +123,7 @@ def load_backbone(name: str, options: LoadOptions | None = None, **keywords: Unp
 
 def family_loader(family: str) -> Callable[..., Backbone]:
     """The function `load(name, options)` of a family."""
-    if family in FAMILIES or family == "mini":
+    if family in FAMILIES or family in _BUILT_IN:
         loader: Callable[..., Backbone] = import_module(f"caplens.backbones.{family}").load
         return loader
     plugin: Callable[..., Backbone] = load_plugin(PLUGINS, family)

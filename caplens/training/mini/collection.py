@@ -171,7 +171,7 @@ class _Photos:
                 if source.is_dir():
                     files = [path.name for path in source.iterdir()]
                 else:
-                    self._archives[source] = zipfile.ZipFile(source)
+                    self._archives[source] = zipfile.ZipFile(open_regular(source))
                     files = self._archives[source].namelist()
             except _DAMAGE_ERRORS as error:
                 raise _unreadable(source, error) from None

@@ -8,11 +8,12 @@ from torch import Generator, Tensor
 
 from caplens.errors import InputError
 from caplens.training.loop.fit import shuffled
-from caplens.training.loop.losses import unlike
+from caplens.training.loop.losses import distance, unlike
 from caplens.training.mini.captions import CaptionTargets
-from caplens.training.mini.networks import ImageTower
+from caplens.training.mini.networks import ImageTower, in_spaces
+from caplens.training.mini.recipe import AlignSettings
 from caplens.training.mini.run import MiniRun, image_shape, schedule_of
-from caplens.training.mini.teacher import Teacher
+from caplens.training.mini.teacher import CaptionTeacher, Teacher
 from caplens.training.mini.views import Views, mixed
 
 
@@ -23,7 +24,7 @@ def distilled_tower(run: MiniRun, teacher: Path, views: Views) -> ImageTower:
     tower = ImageTower(image_shape(run.recipe))
 
     def train() -> Mapping[str, Tensor]:
-        matching = Matching(run, teacher, tower)
+        matching = Matching(run, Teacher(teacher), tower)
         photos = len(views.photos)
         batch = min(settings.batch, photos)
         photo_batch = shuffled(photos, batch, run.seed, run.device)
@@ -44,8 +45,8 @@ def distilled_tower(run: MiniRun, teacher: Path, views: Views) -> ImageTower:
 class Matching:
     """The distillation loss: the distance between the feature maps of the image tower and the teacher on the same views."""
 
-    def __init__(self, run: MiniRun, weights: Path, tower: ImageTower) -> None:
-        teacher = Teacher(weights).requires_grad_(False)
+    def __init__(self, run: MiniRun, teacher: Teacher, tower: ImageTower) -> None:
+        teacher = teacher.eval().requires_grad_(False)
         teacher = teacher.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         # Compiled, the teacher is twice as fast on a GPU; on a CPU compilation costs more than it saves.
         on_gpu = run.device.startswith("cuda")
@@ -72,31 +73,77 @@ class Matching:
 def aligned_tower(
     run: MiniRun, teacher: Path, views: Views, encode_targets: Callable[[], CaptionTargets], tower: ImageTower
 ) -> ImageTower:
-    """The image tower, aligned with the captions; the distillation loss stays on, so that it does not forget."""
-    settings = run.recipe.align
+    """The image tower, aligned with the captions and with the vectors of a teacher that was aligned with them first.
+
+    The distillation loss stays on, so that the tower does not forget.
+    """
+    settings, spaces = run.recipe.align, tower.shape.spaces
 
     def train() -> Mapping[str, Tensor]:
-        targets, matching = encode_targets(), Matching(run, teacher, tower)
-        batch = min(settings.batch, targets.count)
-        photo_batch = shuffled(targets.count, batch, run.seed, run.device)
+        targets = encode_targets()
+        network = _aligned_teacher(run, teacher, views, targets) if settings.vectors else Teacher(teacher)
+        matching = Matching(run, network, tower)
 
-        def loss_at(step: int, rng: Generator) -> Tensor:
-            photos = photo_batch(step)
-            pixels = views.draw(photos, settings.size, settings.smallest, settings.colour, rng)
-            pixels = pixels.contiguous(memory_format=torch.channels_last)
-            # The new projection is random; training it first keeps its gradients from damaging the rest.
-            frozen = step < settings.frozen * settings.steps
-            with torch.set_grad_enabled(not frozen):
-                maps = tower.maps(pixels)
-            loss = targets.loss(tower.pooled(maps[-1]).float(), photos, run.recipe.captions, rng)
-            if not settings.matching:
+        def teacher_loss(maps: Sequence[Tensor], vectors: Tensor, pixels: Tensor) -> Tensor:
+            wanted = matching.wanted(pixels)
+            loss = settings.matching * matching.loss(maps, wanted)
+            if not isinstance(network, CaptionTeacher):
                 return loss
-            return loss + settings.matching * matching.loss(maps, matching.wanted(pixels))
+            with torch.no_grad():
+                teacher_vectors = network.pooled(wanted[-1])
+            pairs = zip(in_spaces(vectors, spaces), in_spaces(teacher_vectors, spaces), strict=True)
+            return loss + settings.vectors * torch.stack([distance(own, target) for own, target in pairs]).sum()
 
-        parts = dict(tower.named_children())
-        schedule = schedule_of(settings, settings.steps)
-        trained = run.fit("align", parts, loss_at, schedule, ["project"], settings.faster)
-        return {f"{name}.{key}": value for name, part in trained.items() for key, value in part.state_dict().items()}
+        blended = settings.mixed if settings.vectors else 0.0
+        return _align(run, "align", settings, tower, views, targets, teacher_loss, blended)
 
     run.stage("align", tower, train)
     return tower
+
+
+def _aligned_teacher(run: MiniRun, weights: Path, views: Views, targets: CaptionTargets) -> CaptionTeacher:
+    torch.manual_seed(run.seed)
+    shape = image_shape(run.recipe)
+    network = CaptionTeacher(weights, shape.dim, shape.spaces)
+
+    def train() -> Mapping[str, Tensor]:
+        network.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return _align(run, "teacher", run.recipe.teacher, network, views, targets)
+
+    run.stage("teacher", network, train)
+    return network
+
+
+def _align(
+    run: MiniRun,
+    name: str,
+    settings: AlignSettings,
+    network: ImageTower | CaptionTeacher,
+    views: Views,
+    targets: CaptionTargets,
+    further_loss: Callable[[Sequence[Tensor], Tensor, Tensor], Tensor] | None = None,
+    blended: float = 0.0,
+) -> Mapping[str, Tensor]:
+    """Align a network with the captions, and by a loss of its maps, vectors and views. Returns its weights.
+
+    This share of the views is blended with another; they have no captions, only the further loss.
+    """
+    batch = min(settings.batch, targets.count)
+    photo_batch = shuffled(targets.count, batch, run.seed, run.device)
+    first = round(blended * batch)
+
+    def loss_at(step: int, rng: Generator) -> Tensor:
+        photos = photo_batch(step)
+        pixels = views.draw(photos, settings.size, settings.smallest, settings.colour, rng)
+        pixels = (mixed(pixels, first, rng) if first else pixels).contiguous(memory_format=torch.channels_last)
+        # The new projection is random; training it first keeps its gradients from damaging the rest.
+        frozen = step < settings.frozen * settings.steps
+        with torch.set_grad_enabled(not frozen):
+            maps = network.maps(pixels)
+        vectors = network.pooled(maps[-1]).float()
+        loss = targets.loss(vectors[first:], photos[first:], run.recipe.captions, rng)
+        return loss if further_loss is None else loss + further_loss(maps, vectors, pixels)
+
+    schedule = schedule_of(settings, settings.steps)
+    trained = run.fit(name, dict(network.named_children()), loss_at, schedule, ["project"], settings.faster)
+    return {f"{part}.{key}": value for part, child in trained.items() for key, value in child.state_dict().items()}

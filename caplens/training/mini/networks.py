@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from caplens.training.mini.rounding import RoundedLinear, rounding
+
 Spaces = Sequence[tuple[int, float]]
 """(dimensions, weight) of each space; none where there is only one. Weights sum to 1."""
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "relu6": F.relu6}
@@ -21,10 +23,16 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "relu6": 
 
 def joined(vectors: Tensor, spaces: Spaces) -> Tensor:
     """The vectors of all spaces, each of the length that its weight gives it."""
-    if not spaces:
-        return vectors
-    weights = [weight for _, weight in spaces]
-    return torch.cat([weight**0.5 * part for part, weight in zip(in_spaces(vectors, spaces), weights, strict=True)], -1)
+    return vectors.float() * factors(vectors, spaces) if spaces else vectors
+
+
+def factors(vectors: Tensor, spaces: Spaces) -> Tensor:
+    """What each number of a vector is multiplied by, so that its part in each space has the length that its weight gives it."""
+    parts = torch.split(vectors.float(), [dim for dim, _ in spaces], -1)
+    lengths = [part.norm(dim=-1, keepdim=True).clamp(min=1e-12) for part in parts]
+    return torch.cat(
+        [(weight**0.5 / length).expand_as(part) for part, length, (_, weight) in zip(parts, lengths, spaces, strict=True)], -1
+    )
 
 
 def in_spaces(vectors: Tensor, spaces: Spaces) -> list[Tensor]:
@@ -46,6 +54,8 @@ class ImageShape:
     dim: int
     activation: str = "relu"
     spaces: Spaces = ()
+    rounded: bool = False
+    """Whether the exported tower computes in 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +70,42 @@ class TextShape:
     dim: int
     max_tokens: int
     spaces: Spaces = ()
+    rounded: bool = False
+    """Whether the exported tower computes in 8 bits."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What all convolutions of a tower have in common."""
+
+    activation: str
+    folded: bool
+    rounded: bool
 
 
 class Convolution(nn.Module):
-    """A convolution and its batch norm; folded, a convolution with a bias."""
+    """A convolution, its batch norm and the activation; folded, a convolution with a bias."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel: int = 1, stride: int = 1, groups: int = 1, folded: bool = False
+        self,
+        in_channels: int,
+        out_channels: int,
+        form: Form,
+        kernel: int = 1,
+        stride: int = 1,
+        groups: int = 1,
+        activates: bool = True,
     ) -> None:
         super().__init__()
-        self.convolution = nn.Conv2d(in_channels, out_channels, kernel, stride, kernel // 2, groups=groups, bias=folded)
-        self.norm = nn.Identity() if folded else nn.BatchNorm2d(out_channels)
+        self.convolution = nn.Conv2d(in_channels, out_channels, kernel, stride, kernel // 2, groups=groups, bias=form.folded)
+        self.norm = nn.Identity() if form.folded else nn.BatchNorm2d(out_channels)
+        self._activate = _ACTIVATIONS[form.activation] if activates else None
+        self.rounding = rounding(form.rounded)
 
     def forward(self, x: Tensor) -> Tensor:
         features: Tensor = self.norm(self.convolution(x))
-        return features
+        rounded: Tensor = self.rounding(features if self._activate is None else self._activate(features))
+        return rounded
 
 
 class Gate(nn.Module):
@@ -92,37 +123,37 @@ class Gate(nn.Module):
 class Fused(nn.Module):
     """A 3x3 convolution to more channels and a 1x1 back (Tan and Le 2021, fused MBConv)."""
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, activation: str, folded: bool) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, form: Form) -> None:
         super().__init__()
-        self.activate = _ACTIVATIONS[activation]
-        self.expand = Convolution(in_channels, in_channels * expansion, 3, stride, folded=folded)
-        self.project = Convolution(in_channels * expansion, out_channels, folded=folded)
+        self.expand = Convolution(in_channels, in_channels * expansion, form, 3, stride)
+        self.project = Convolution(in_channels * expansion, out_channels, form, activates=False)
         self.residual = stride == 1 and in_channels == out_channels
+        self.rounding = rounding(form.rounded and self.residual)
 
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.project(self.activate(self.expand(x)))
-        return x + features if self.residual else features
+        features: Tensor = self.project(self.expand(x))
+        return self.rounding(x + features) if self.residual else features
 
 
 class Inverted(nn.Module):
     """1x1 to more channels, a depthwise 3x3, and 1x1 back (Sandler et al. 2018)."""
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, activation: str, folded: bool) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, form: Form) -> None:
         super().__init__()
         hidden = in_channels * expansion
-        self.activate = _ACTIVATIONS[activation]
-        self.expand = Convolution(in_channels, hidden, folded=folded)
-        self.depthwise = Convolution(hidden, hidden, 3, stride, groups=hidden, folded=folded)
+        self.expand = Convolution(in_channels, hidden, form)
+        self.depthwise = Convolution(hidden, hidden, form, 3, stride, groups=hidden)
         self.gate = self.make_gate(hidden, in_channels)
-        self.project = Convolution(hidden, out_channels, folded=folded)
+        self.project = Convolution(hidden, out_channels, form, activates=False)
         self.residual = stride == 1 and in_channels == out_channels
+        self.rounding = rounding(form.rounded and self.residual)
 
     def make_gate(self, hidden: int, in_channels: int) -> nn.Module:
         return nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.project(self.gate(self.activate(self.depthwise(self.activate(self.expand(x))))))
-        return x + features if self.residual else features
+        features: Tensor = self.project(self.gate(self.depthwise(self.expand(x))))
+        return self.rounding(x + features) if self.residual else features
 
 
 class Gated(Inverted):
@@ -141,18 +172,19 @@ class ImageTower(nn.Module):
     def __init__(self, shape: ImageShape, folded: bool = False) -> None:
         super().__init__()
         self.shape = shape
-        self.stem = Convolution(3, shape.stem, 3, 2, folded=folded)
+        form = Form(shape.activation, folded, folded and shape.rounded)
+        self.rounding = rounding(form.rounded)
+        self.stem = Convolution(3, shape.stem, form, 3, 2)
         self.stages = nn.ModuleList()
         channels = shape.stem
         for kind, width, count, expansion in shape.stages:
             in_channels = [channels, *[width] * (count - 1)]
             blocks = [
-                BLOCKS[kind](in_width, width, 1 if number else 2, expansion, shape.activation, folded)
-                for number, in_width in enumerate(in_channels)
+                BLOCKS[kind](in_width, width, 1 if number else 2, expansion, form) for number, in_width in enumerate(in_channels)
             ]
             self.stages.append(nn.Sequential(*blocks))
             channels = width
-        self.head = Convolution(channels, shape.head, folded=folded)
+        self.head = Convolution(channels, shape.head, form)
         self.project = nn.Linear(shape.head, shape.dim)
 
     def maps(self, x: Tensor, inputs: Sequence[Tensor] | None = None) -> list[Tensor]:
@@ -161,11 +193,10 @@ class ImageTower(nn.Module):
         With `inputs`, each stage but the first gets the map of that list in place of the output of the stage before it.
         """
         maps: list[Tensor] = []
-        activate = _ACTIVATIONS[self.shape.activation]
-        x = activate(self.stem(x))
+        x = self.stem(self.rounding(x))
         for number, stage in enumerate(self.stages):
             x = stage(inputs[number - 1] if inputs is not None and number else x)
-            maps.append(x if number < len(self.stages) - 1 else activate(self.head(x)))
+            maps.append(x if number < len(self.stages) - 1 else self.head(x))
         return maps
 
     def pooled(self, last: Tensor) -> Tensor:
@@ -191,19 +222,20 @@ class ImageTower(nn.Module):
                 scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
                 weights[f"{name}.convolution.weight"] = module.convolution.weight * scale[:, None, None, None]
                 weights[f"{name}.convolution.bias"] = norm.bias - norm.running_mean * scale
-        folded.load_state_dict({name: value.detach().float().cpu() for name, value in weights.items()})
+        learned = {name: value.detach().to("cpu", folded.state_dict()[name].dtype) for name, value in weights.items()}
+        folded.load_state_dict({**folded.state_dict(), **learned})
         return folded.eval()
 
 
 class Layer(nn.Module):
     """A pre-norm transformer layer."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, rounded: bool) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.before_attention, self.before_network = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.inwards, self.outwards = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.inwards, self.outwards = RoundedLinear(width, 3 * width, rounded), RoundedLinear(width, width, rounded)
+        self.up, self.down = RoundedLinear(width, 4 * width, rounded), RoundedLinear(4 * width, width, rounded)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """`mask` (n, 1, 1, length) is added to the attention logits: 0, or a large negative number for padding."""
@@ -218,14 +250,14 @@ class Layer(nn.Module):
 class TextTower(nn.Module):
     """Token ids (n, length), 0 for padding, to vectors: one per token, and their mean per text."""
 
-    def __init__(self, shape: TextShape, dropout: float = 0.0) -> None:
+    def __init__(self, shape: TextShape, dropout: float = 0.0, rounded: bool = False) -> None:
         super().__init__()
         self.shape = shape
         self.pieces = nn.Embedding(shape.pieces, shape.width, padding_idx=0)
         self.places = nn.Parameter(torch.zeros(shape.max_tokens, shape.width))
-        self.layers = nn.ModuleList([Layer(shape.width, shape.heads, dropout) for _ in range(shape.layers)])
+        self.layers = nn.ModuleList([Layer(shape.width, shape.heads, dropout, rounded) for _ in range(shape.layers)])
         self.norm = nn.LayerNorm(shape.width)
-        self.project = nn.Linear(shape.width, shape.dim)
+        self.project = RoundedLinear(shape.width, shape.dim, rounded)
         nn.init.normal_(self.pieces.weight, std=0.02)
         nn.init.normal_(self.places, std=0.02)
 

@@ -80,6 +80,8 @@ class TextSettings(StageSettings):
     gap: Annotated[float, Range(0, 1)]
     """How much further."""
     steps: Count
+    rounded: bool
+    """Whether the exported tower computes in 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class ImageSettings:
     """(kind, width, blocks, expansion) of each stage."""
     head: Width
     activation: Annotated[str, Choice(ACTIVATIONS)]
+    rounded: bool
+    """Whether the exported tower computes in 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -133,15 +137,25 @@ class DistilSettings(ViewSettings):
 
 @dataclass(frozen=True)
 class AlignSettings(ViewSettings):
-    """Alignment of the image tower with the captions."""
+    """Alignment of a network with the captions."""
 
     steps: Count
     frozen: Share
     """Share of the steps, at the start, in which only the projection is trained."""
     faster: Weight
     """Learning rate of the projection, relative to `rate`."""
+
+
+@dataclass(frozen=True)
+class TowerAlignSettings(AlignSettings):
+    """Alignment of the image tower with the captions."""
+
     matching: Weight
     """Weight of the distillation loss."""
+    vectors: Weight
+    """Weight of the distance to the vectors of the teacher, which is aligned with the captions first; 0: it is not."""
+    mixed: Share
+    """Share of the views that are blended with another, and have no captions of their own; it needs `vectors`."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +186,8 @@ class MiniRecipe(Recipe):
     sentence: SentenceSettings
     image: ImageSettings
     distil: DistilSettings
-    align: AlignSettings
+    teacher: AlignSettings
+    align: TowerAlignSettings
     captions: CaptionLossSettings
 
     def __post_init__(self) -> None:

@@ -23,13 +23,13 @@ def spaces_of(recipe: MiniRecipe) -> Spaces:
 
 def text_shape(recipe: MiniRecipe, pieces: int) -> TextShape:
     text, dim = recipe.text, recipe.text.dim + recipe.sentence.dim
-    return TextShape(pieces, text.width, text.layers, text.heads, dim, text.max_tokens, spaces_of(recipe))
+    return TextShape(pieces, text.width, text.layers, text.heads, dim, text.max_tokens, spaces_of(recipe), text.rounded)
 
 
 def image_shape(recipe: MiniRecipe) -> ImageShape:
     image, dim = recipe.image, recipe.text.dim + recipe.sentence.dim
     stages = [(str(kind), int(width), int(count), int(expansion)) for kind, width, count, expansion in image.stages]
-    return ImageShape(image.size, image.stem, stages, image.head, dim, image.activation, spaces_of(recipe))
+    return ImageShape(image.size, image.stem, stages, image.head, dim, image.activation, spaces_of(recipe), image.rounded)
 
 
 def schedule_of(settings: StageSettings, steps: int) -> Schedule:

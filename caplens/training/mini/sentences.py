@@ -19,8 +19,6 @@ from torch.nn import functional as F
 from caplens.libraries import require
 from caplens.progress import track
 
-LANGUAGES = frozenset("ar de en es fr it ja ko nl pl pt ru th tr zh".split())
-"""The languages that the teacher was trained on."""
 _WINDOWS = ((2, 0), (3, 1), (5, 2))
 """The sub-words that a convolution sees, and how many of them lie before its own."""
 _WIDTH = 256

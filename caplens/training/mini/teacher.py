@@ -14,7 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from caplens.data.files import open_regular
 from caplens.errors import InputError, reason
+from caplens.training.mini.networks import Spaces, joined
 
 FILE = "efficientnet_lite4_fp16.npz"
 _BLOCKS = ((1, 1, 1), (2, 6, 4), (2, 6, 4), (2, 6, 6), (1, 6, 6), (2, 6, 8), (1, 6, 1))
@@ -48,6 +50,24 @@ class Teacher(nn.Module):
                 maps.append(before)
         # The first map is that of the stem, at half the size.
         return [*maps[1:], self.head(x)]
+
+
+class CaptionTeacher(Teacher):
+    """The teacher with a projection into the spaces of captions, which it learns before it teaches them."""
+
+    def __init__(self, path: Path, dim: int, spaces: Spaces) -> None:
+        super().__init__(path)
+        self._spaces = spaces
+        self.project = nn.Linear(self.head.convolution.out_channels, dim)
+
+    def maps(self, views: Tensor) -> list[Tensor]:
+        """The feature maps of views."""
+        maps: list[Tensor] = self(views)
+        return maps
+
+    def pooled(self, last: Tensor) -> Tensor:
+        """The vectors of photos from their last feature maps."""
+        return joined(self.project(last.mean((2, 3))), self._spaces)
 
 
 class _Block(nn.Module):
@@ -105,7 +125,7 @@ def _blocks(arrays: Mapping[str, Any]) -> list[_Block]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path) as stored:
+        with open_regular(path) as file, np.load(file) as stored:
             return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path}: the teacher's weights cannot be read ({reason(error)}). Get them again.") from None

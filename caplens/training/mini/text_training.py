@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
+from caplens.backbones.mini_use import LANGUAGES
 from caplens.text.subwords import Subwords
 from caplens.training.loop.fit import batches, shuffled
 from caplens.training.loop.losses import contrastive, distance, ordered
@@ -16,7 +17,7 @@ from caplens.training.mini.hard_negatives import made_worse
 from caplens.training.mini.networks import TextTower, in_spaces
 from caplens.training.mini.recipe import MiniRecipe
 from caplens.training.mini.run import MiniRun, schedule_of
-from caplens.training.mini.sentences import LANGUAGES, SentenceTeacher, principal_axes
+from caplens.training.mini.sentences import SentenceTeacher, principal_axes
 from caplens.training.mini.teacher import Teacher
 from caplens.training.mini.views import Views
 
@@ -131,17 +132,19 @@ def _draws(counts: Sequence[int], size: int, run: MiniRun) -> list[tuple[int, Ca
 
 
 @torch.no_grad()
-def photo_features(teacher: Teacher, views: Views, device: str) -> Tensor:
+def photo_features(teacher: Teacher, views: Views, run: MiniRun) -> Tensor:
     """The teacher's features of each photo: as it is, mirrored, and its four corners, (photos, 6, channels)."""
     parts = []
+    precision = torch.autocast(run.device.partition(":")[0], torch.bfloat16, enabled=run.half)
     for batch in batches(len(views.photos), _BATCH_SIZE):
         photos = views.photos[batch].float() / 127.5 - 1
         side = photos.shape[-1]
         corner = side - side // 6
         seen = [photos, photos.flip(3)]
         seen += [photos[:, :, top : top + corner, left : left + corner] for top, left in product((0, side - corner), repeat=2)]
-        parts.append(torch.stack([teacher(view)[-1].float().mean((2, 3)).half() for view in seen], 1))
-    return torch.cat(parts).to(device)
+        with precision:
+            parts.append(torch.stack([teacher(view)[-1].float().mean((2, 3)).half() for view in seen], 1))
+    return torch.cat(parts)
 
 
 def sentence_vectors(groups: Sequence[Group], dim: int, device: str) -> tuple[Tensor, Tensor]:

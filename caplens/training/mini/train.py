@@ -5,7 +5,7 @@
    and near the photo, and that of sentences, which it learns from USE-multilingual. Then it is frozen.
 3. The image tower is initialised randomly and distilled from the features of a teacher, an ImageNet network, on the same views.
    The teachers are not part of the model.
-4. The image tower is aligned with the captions, in both spaces.
+4. The image tower is aligned with the captions, in both spaces, and with the vectors of the teacher, which is aligned first.
 5. Both towers are written as small ONNX files.
 
 Every stage writes a file. A run that finds the file of a stage skips it.
@@ -16,18 +16,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from caplens.backbones.hub import file_hash
 from caplens.backbones.mini import flatness
 from caplens.backbones.torch_backbone import choose_device
+from caplens.data.replacing import replacing
 from caplens.errors import InputError
 from caplens.progress import logger
 from caplens.text.subwords import Subwords
 from caplens.training.loop.fit import batches
 from caplens.training.mini.captions import CaptionTargets, TokenizedCaptions, number_captions
 from caplens.training.mini.collection import Group, photo_versions, read_groups, read_photos
-from caplens.training.mini.export import save_model
+from caplens.training.mini.export import exported_image, exported_text, save_model
 from caplens.training.mini.image_training import aligned_tower, distilled_tower
 from caplens.training.mini.networks import TextTower
 from caplens.training.mini.recipe import MiniRecipe
@@ -38,12 +40,16 @@ from caplens.training.mini.views import Views
 from caplens.training.mini.vocabulary import learn_vocabulary
 from caplens.training.recipes.pairs import content_hash
 
+_AXES = "sentence_axes.safetensors"
+"""The axes of the sentence space in that of USE-multilingual, in the folder of a run."""
 LICENCE = "research and education only, not commercial (the terms of its training data: Flickr8k, Multi30k, and photos of COCO)"
 WEIGHT = 1.0
 """CLIPScore's w. Cosines of this model reach 0.9; those of CLIP only about 0.4, hence its w of 2.5."""
 _IN_DOMAIN = 0.999
 """The share of training photos that are in domain by their flatness, and by their roughness."""
 _PHOTOS_MEASURED = 8000
+_CALIBRATION_PHOTOS, _CALIBRATION_CAPTIONS = 256, 2048
+"""On which the limits of the rounded activations are measured."""
 _BATCH_SIZE = 2048
 
 
@@ -86,6 +92,9 @@ def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, devi
     text = _text_tower(run, groups, captions, len(subwords), teacher, views)
     tower = distilled_tower(run, teacher, views)
     tower = aligned_tower(run, teacher, views, lambda: CaptionTargets(captions, len(names), text), tower)
+    pixels = read_photos(data, _spread(names, _CALIBRATION_PHOTOS), recipe.image.size).transpose(0, 2, 3, 1)
+    tower = exported_image(tower.cpu(), np.ascontiguousarray(pixels))
+    text = exported_text(text, captions.ids[:: max(1, len(captions.ids) // _CALIBRATION_CAPTIONS)].cpu())
     about = {
         "languages": sorted({lang for group in groups for lang, _ in group.captions}),
         "licence": LICENCE,
@@ -94,16 +103,22 @@ def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, devi
         "recipe": recipe.to_dict(),
         "seed": seed,
     }
-    save_model(folder / "model", tower, text, subwords, about)
+    axes = load_file(folder / _AXES)["axes"] if recipe.sentence.dim else None
+    save_model(folder / "model", tower, text, subwords, about, axes)
     return folder / "model"
 
 
 def _limits(data: Path, names: Sequence[str], size: int) -> dict[str, float]:
     """Between what photos of the training data lie, so that drawings and noise are told from them."""
-    pixels = read_photos(data, names[:: max(1, len(names) // _PHOTOS_MEASURED)], size).transpose(0, 2, 3, 1)
+    pixels = read_photos(data, _spread(names, _PHOTOS_MEASURED), size).transpose(0, 2, 3, 1)
     parts = [flatness(pixels[batch]) for batch in batches(len(pixels), _BATCH_SIZE)]
     flat, rough = (np.concatenate(values) for values in zip(*parts, strict=True))
     return {"flattest": float(np.quantile(flat, _IN_DOMAIN)), "roughest": float(np.quantile(rough, _IN_DOMAIN))}
+
+
+def _spread(names: Sequence[str], count: int) -> Sequence[str]:
+    """About `count` names, evenly spaced."""
+    return names[:: max(1, len(names) // count)]
 
 
 def _vocabulary(run: MiniRun, groups: Sequence[Group]) -> Subwords:
@@ -127,9 +142,12 @@ def _text_tower(
 
     def train() -> Mapping[str, Tensor]:
         network = Teacher(teacher).requires_grad_(False).to(run.device)
-        features = photo_features(network, views, run.device)
-        dim = run.recipe.sentence.dim
-        sentences = sentence_vectors(groups, dim, run.device)[0] if dim else None
+        features = photo_features(network, views, run)
+        sentences = None
+        if run.recipe.sentence.dim:
+            sentences, axes = sentence_vectors(groups, run.recipe.sentence.dim, run.device)
+            with replacing(run.folder / _AXES) as temporary:
+                save_file({"axes": axes.contiguous()}, temporary)
         return train_text(run, tower, captions, _counts(groups), features, sentences)
 
     run.stage("text", tower, train)

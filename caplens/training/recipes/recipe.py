@@ -133,8 +133,12 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
     _check_sections(sections, shipped, path, f"{kind.name}.toml")
+    changed: set[tuple[str, str]] = set()
     for change in changes:
         section, key, value = _parse_change(change, shipped)
+        if (section, key) in changed:
+            raise InputError(f"{section}.{key} is set twice. Set it once.")
+        changed.add((section, key))
         sections[section][key] = value
     hints = get_type_hints(kind)
     return kind(**{field.name: hints[field.name](**sections[field.name]) for field in fields(kind)})
