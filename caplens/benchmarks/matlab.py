@@ -5,6 +5,7 @@ The process gets the content on standard input and answers in JSON: cells, struc
 
 import io
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -52,13 +53,18 @@ def _damaged(path: Path, why: str) -> InputError:
 
 def convert() -> None:
     """Answer with the variables whose names are the arguments, or with the reason why there are none."""
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     _limit_memory()
     answer: list[Any] | str
+    names = sys.argv[1:]
     try:
-        content = loadmat(io.BytesIO(sys.stdin.buffer.read()))
-        answer = [_plain(content[name]) for name in sys.argv[1:]]
+        file = io.BytesIO(sys.stdin.buffer.read())
+        for name, shape, _ in whosmat(file):
+            if name in names:
+                _check_size(math.prod(shape))
+        content = loadmat(file, variable_names=names)
+        answer = [_plain(content[name]) for name in names]
     except Exception as error:
         # scipy raises errors of many types for damaged files.
         answer = f"{type(error).__name__}: {error}"
@@ -72,11 +78,15 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
+def _check_size(cells: int) -> None:
+    if cells > _MOST_CELLS:
+        raise ValueError(f"an array has {cells:,} cells")
+
+
 def _plain(value: Any) -> Any:
     """Arrays, cells and structures as lists, text as text."""
     if isinstance(value, np.ndarray):
-        if value.size > _MOST_CELLS:
-            raise ValueError(f"an array has {value.size:,} cells")
+        _check_size(value.size)
         return [_plain(entry) for entry in value]
     if isinstance(value, np.void):
         return [_plain(field) for field in value.tolist()] if value.dtype.names else None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caplens.arrays import Floats
+from caplens.arrays import Floats, Ints
 from caplens.benchmarks.evaluate import ScoredData, judge_metrics, score_data
 from caplens.benchmarks.rating import AGGREGATIONS, RatedSamples, RatingBenchmark, aggregate
 from caplens.data.languages import base_language
@@ -19,7 +19,7 @@ from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, option
 from caplens.metrics.base import Metric
 from caplens.results.agreement import UNIT, AgreementResult, PairwiseEstimate, RaterAgreement
-from caplens.stats import RESAMPLES, Coefficient, get_coefficient, krippendorff_alpha, tie_calibrated_accuracy
+from caplens.stats import RESAMPLES, Coefficient, get_coefficient, interval_alpha, tie_calibrated_accuracy
 
 _SHOWN_REASONS = 3
 SEVERAL_LANGUAGES = "mul"
@@ -204,13 +204,16 @@ def _add_pairwise_accuracy(result: AgreementResult, captions: _ScoredCaptions) -
 
 def _add_system_level(result: AgreementResult, captions: _ScoredCaptions) -> None:
     """Correlations of the systems' means, where there are enough systems."""
-    systems = np.array([sample.system or "" for sample in captions.samples])
-    names = sorted({sample.system for sample in captions.samples if sample.system is not None})
-    if len(names) < _LEAST_SYSTEMS:
+    rows_by_system: dict[str, list[int]] = {}
+    for row, sample in enumerate(captions.samples):
+        if sample.system is not None:
+            rows_by_system.setdefault(sample.system, []).append(row)
+    if len(rows_by_system) < _LEAST_SYSTEMS:
         return
-    human = np.array([captions.human[systems == name].mean() for name in names])
+    systems = [rows for _, rows in sorted(rows_by_system.items())]
+    human = np.array([captions.human[rows].mean() for rows in systems])
     for metric, scores in captions.scores.items():
-        means = np.array([scores[systems == name].mean() for name in names])
+        means = np.array([scores[rows].mean() for rows in systems])
         result.system_level[metric] = {name: get_coefficient(name)(means, human) * UNIT for name in result.measures}
 
 
@@ -220,37 +223,53 @@ def rater_agreement(ratings: Sequence[Sequence[Rating]], coefficients: Sequence[
     Where ratings name no rater, the first rating of every caption is taken as one rater's, the second as another's, and so on.
     """
     table = _rater_table(ratings)
-    if len(table) < 2 or not ((~np.isnan(table)).sum(axis=0) >= 2).any():
+    if table.raters < 2 or not (table.counts >= 2).any():
         return None
     ceiling = {}
     for name in coefficients:
         coefficient = get_coefficient(name)
-        values = [value for rater in range(len(table)) if not np.isnan(value := _against_others(table, rater, coefficient))]
+        values = [value for rows in table.rows if not np.isnan(value := _against_others(table, rows, coefficient))]
         ceiling[name] = float(np.mean(values)) * UNIT if values else float("nan")
-    return RaterAgreement(len(table), krippendorff_alpha(table), ceiling)
+    return RaterAgreement(table.raters, interval_alpha(table.items, table.values), ceiling)
 
 
-def _rater_table(ratings: Sequence[Sequence[Rating]]) -> Floats:
-    """Raters by captions, NaN where a rating is missing."""
-    names: dict[str, int] = {}
-    cells: list[tuple[int, int, float]] = []
+class _RaterTable(NamedTuple):
+    """All ratings, one after the other: a table of raters by captions would be mostly empty."""
+
+    items: Ints
+    """The caption of each rating."""
+    values: Floats
+    rows: list[list[int]]
+    """The ratings of each rater."""
+    counts: Ints
+    """How many ratings each caption has."""
+    sums: Floats
+    """Of the ratings of each caption."""
+
+    @property
+    def raters(self) -> int:
+        return len(self.rows)
+
+
+def _rater_table(ratings: Sequence[Sequence[Rating]]) -> _RaterTable:
+    by_rater: dict[str, dict[int, float]] = {}
     for item, of_caption in enumerate(ratings):
         for position, rating in enumerate(of_caption):
-            rater = names.setdefault(rating.rater if rating.rater is not None else f"#{position}", len(names))
-            cells.append((rater, item, rating.value))
-    table = np.full((len(names), len(ratings)), np.nan)
-    for rater, item, value in cells:
-        table[rater, item] = value
-    return table
+            by_rater.setdefault(rating.rater if rating.rater is not None else f"#{position}", {})[item] = rating.value
+    items = np.array([item for own in by_rater.values() for item in own], dtype=np.int64)
+    values = np.array([value for own in by_rater.values() for value in own.values()], dtype=np.float64)
+    ends = np.cumsum([len(own) for own in by_rater.values()]).tolist()
+    rows = [list(range(start, end)) for start, end in zip([0, *ends], ends, strict=False)]
+    counts = np.bincount(items, minlength=len(ratings))
+    sums: Floats = np.bincount(items, values, len(ratings)).astype(np.float64)
+    return _RaterTable(items, values, rows, counts, sums)
 
 
-def _against_others(table: Floats, rater: int, coefficient: Coefficient) -> float:
+def _against_others(table: _RaterTable, rows: list[int], coefficient: Coefficient) -> float:
     """A rater's correlation with the mean of the others, on the captions that both rated."""
-    rated = np.flatnonzero(~np.isnan(table[rater]))
-    columns = table[:, rated]
-    counts = (~np.isnan(columns)).sum(axis=0) - 1
-    both = counts > 0
+    items, own = table.items[rows], table.values[rows]
+    both = table.counts[items] > 1
     if both.sum() < 2:
         return float("nan")
-    own = table[rater, rated[both]]
-    return coefficient(own, (np.nansum(columns[:, both], axis=0) - own) / counts[both])
+    items, own = items[both], own[both]
+    return coefficient(own, (table.sums[items] - own) / (table.counts[items] - 1))

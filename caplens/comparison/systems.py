@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
+from os import PathLike, fspath
+from pathlib import PurePath
 from typing import NamedTuple
 
 import numpy as np
 
-from caplens.data.sample import Sample
+from caplens.data.sample import IMAGE_ID, Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric, missing_input
 from caplens.metrics.scoring import run_metrics
@@ -61,14 +63,20 @@ def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
 
 
 def _check_same_images(systems: Sequence[Mapping[SampleKey, Sample]], common: Sequence[SampleKey]) -> None:
-    """Captions are paired by `id`; an error if the `image_id` that some have too would pair them otherwise."""
+    """Captions are paired by `id`; an error if they are about different images."""
     for key in common:
-        images = {samples[key].image_id for samples in systems} - {None}
-        if len(images) > 1:
+        image_ids = {str(samples[key].meta[IMAGE_ID]) for samples in systems if samples[key].meta.get(IMAGE_ID) is not None}
+        if len(image_ids) > 1:
             raise InputError(
                 f"the captions {key[0]!r} of several systems are about different images by their 'image_id'"
-                f" ({', '.join(sorted(filter(None, images)))}). Remove the column 'id' to pair captions by image."
+                f" ({', '.join(sorted(image_ids))}). Remove the column 'id' to pair captions by image."
             )
+        _check_same_files([samples[key] for samples in systems])
+    _check_which_id(systems)
+
+
+def _check_which_id(systems: Sequence[Mapping[SampleKey, Sample]]) -> None:
+    """An error if captions of one system could be paired with another's by `id` and by `image_id`."""
     with_images = [samples for samples in systems if any(sample.image_id for sample in samples.values())]
     without = [samples for samples in systems if samples not in with_images]
     for samples in with_images if without else ():
@@ -78,6 +86,23 @@ def _check_same_images(systems: Sequence[Mapping[SampleKey, Sample]], common: Se
                     f"the caption {sample.id!r} has both an 'id' and an 'image_id' ({sample.image_id!r}), and another system has"
                     " captions of either; both could be meant. Remove the column that is not."
                 )
+
+
+def _check_same_files(samples: Sequence[Sample]) -> None:
+    files = {PurePath(path).stem: path for sample in samples if (path := _file_of(sample)) is not None}
+    # Names of COCO's images are written with and without what comes before their number.
+    shortest = min(files, key=len, default="")
+    if not all(name.endswith(shortest) for name in files):
+        raise InputError(
+            f"the captions {samples[0].id!r} of several systems are about different images ({', '.join(sorted(files.values()))})."
+            " Give captions of one image one id."
+        )
+
+
+def _file_of(sample: Sample) -> str | None:
+    """The path of the image or video, if it is in a file."""
+    about = sample.image if sample.image is not None else sample.video
+    return fspath(about) if isinstance(about, str | PathLike) else None
 
 
 def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Metric]) -> tuple[dict[str, ScoreResult], int]:

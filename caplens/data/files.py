@@ -3,6 +3,7 @@
 import atexit
 import bz2
 import gzip
+import io
 import lzma
 import os
 import shutil
@@ -11,19 +12,19 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 from caplens.data.limits import megabytes_in
 from caplens.data.replacing import ensure_not_output, is_special
 from caplens.data.temporary import new_scratch_folder
 from caplens.errors import InputError
 
-Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
+Stream = IO[bytes] | gzip.GzipFile | io.BufferedReader | bz2.BZ2File
 
 _DAMAGE_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Stream]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\xfd7zXZ\x00": lambda raw: io.BufferedReader(_XzStream(raw), _CHUNK),
     b"BZh": bz2.BZ2File,
 }
 """First bytes of a compressed file -> how it is opened."""
@@ -35,8 +36,40 @@ _DOCUMENT = 4
 _MOST_UNPACKED, _MOST_RATIO = 16 << 20, 200
 """A file that unpacks to more than this, and to so many times its size, was made to fill a memory or a day."""
 _CHUNK = 1 << 20
+_XZ_MEMORY = 256 << 20
+"""Bytes that decompressing an xz file may take; the largest preset of xz takes a quarter of it."""
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 """Where a shell puts what it redirects: `<(zcat captions.jsonl.gz)` is one of these."""
+
+
+class _XzStream(io.RawIOBase):
+    """An xz file, decompressed with a limit on memory: it says itself how much its decompression takes."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._decompressor = raw, _xz_decompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        while not data:
+            packed = self._raw.read(_CHUNK) if self._decompressor.needs_input else b""
+            if self._decompressor.eof:
+                # Another stream may follow, after zeros.
+                packed = (self._decompressor.unused_data + self._raw.read(_CHUNK)).lstrip(b"\0")
+                if not packed:
+                    return 0
+                self._decompressor = _xz_decompressor()
+            elif not packed and self._decompressor.needs_input:
+                raise EOFError("it ends too early")
+            data = self._decompressor.decompress(packed, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _xz_decompressor() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
 
 
 def max_line_bytes() -> int:
@@ -53,7 +86,11 @@ def expanded(path: str | os.PathLike[str]) -> Path:
 
 
 def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
-    """A regular file, open for reading; an OSError for anything else. Opening a pipe would wait, and a device never ends."""
+    """A regular file, open for reading; an OSError for anything else. Opening a pipe would wait, and a device never ends.
+
+    Raises an `InputError` if it is to be written by the command that is running.
+    """
+    ensure_not_output(path)
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
@@ -80,7 +117,6 @@ class Source:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        ensure_not_output(self.path)
         try:
             self._raw = open_regular(self.path)
             start = self._raw.read(8)
@@ -120,9 +156,14 @@ class Source:
         """The whole file; an error if it is larger than the limit once it is decompressed."""
         limit = _DOCUMENT * max_line_bytes()
         data = self.read(limit + 1)
+        self._check_ratio(len(data))
         if len(data) > limit:
             raise too_long(Place(self.path), "the document", limit)
         return data
+
+    def _check_ratio(self, unpacked: int) -> None:
+        if self.packed and unpacked > _MOST_UNPACKED and unpacked > _MOST_RATIO * self.size:
+            raise InputError(f"{self.path}: it unpacks to more than {_MOST_RATIO} times its size. Unpack it first.")
 
     def text(self) -> str:
         """The whole file as text."""
@@ -154,8 +195,7 @@ class Source:
             while line := self.stream.readline(limit + 1):
                 number += 1
                 unpacked += len(line)
-                if self.packed and unpacked > _MOST_UNPACKED and unpacked > _MOST_RATIO * self.size:
-                    raise InputError(f"{self.path}: it unpacks to more than {_MOST_RATIO} times its size. Unpack it first.")
+                self._check_ratio(unpacked)
                 if len(line) > limit:
                     raise too_long(Place(self.path, number), "the line", limit)
                 yield number, (line.decode("utf-8-sig") if number == 1 else line.decode())

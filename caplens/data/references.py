@@ -142,15 +142,15 @@ class References:
         example = None
         for sample in samples:
             example = example or sample.id
-            matched = join.references(sample)
-            if join.columns is None and sample.image_id is not None:
+            matched = () if join.columns is None and _has_same_ids(sample) else join.references(sample)
+            if join.columns is None and sample.meta.get(IMAGE_ID) is not None:
                 # Which of its ids counts is known once a caption has references.
                 waiting.append(sample)
                 continue
-            yield from (join.joined(earlier, ()) for earlier in waiting)
+            yield from (join.joined(earlier, join.references(earlier)) for earlier in waiting)
             waiting.clear()
             yield join.joined(sample, matched)
-        yield from (join.joined(earlier, ()) for earlier in waiting)
+        yield from (join.joined(earlier, join.references(earlier)) for earlier in waiting)
         if not join.matched and example is not None:
             first = next(iter(self._by_column["id"].texts), None)
             raise InputError(
@@ -201,7 +201,7 @@ class _Join:
     def references(self, sample: Sample) -> Texts:
         """The references of a sample. An error if two pairs of columns give different ones, or this sample others than before."""
         image_id = sample.image_id
-        if image_id is None and sample.meta.get(IMAGE_ID) is not None:
+        if _has_same_ids(sample):
             return self._of_same_ids(sample)
         ids = (("id", sample.id),) if image_id is None else (("id", sample.id), (IMAGE_ID, image_id))
         matches = {
@@ -249,6 +249,11 @@ class _Join:
         image = self._references.image_of(sample.id, other) if sample.image is None else sample.image
         changed = texts or image is not sample.image
         return replace(sample, references=sample.references + texts, image=image) if changed else sample
+
+
+def _has_same_ids(sample: Sample) -> bool:
+    """Whether its `id` and `image_id` are the same, so that it cannot tell which of them counts."""
+    return sample.image_id is None and sample.meta.get(IMAGE_ID) is not None
 
 
 def _described(own: str, other: str) -> str:

@@ -97,6 +97,8 @@ def _identifier(row: Row, place: Place) -> str:
         raise _missing("id", row, place)
     if isinstance(identifier, bool) or not isinstance(identifier, str | int):
         raise InputError(f"{place}: 'id' must be text or a whole number, not {_shown(identifier)}.")
+    if identifier == "":
+        raise InputError(f"{place}: 'id' is empty. Give each caption its own id.")
     return str(identifier)
 
 
@@ -114,8 +116,15 @@ def row_from_sample(sample: Sample) -> Row:
     }
     row = {name: value for name, value in row.items() if name == "caption" or (value is not None and value != [])}
     # A column 'source' that holds no text is read back as it is.
-    clash = {name for name in sample.meta if name in (*FIELDS, "meta") and (name != "source" or sample.source is not None)}
+    clash = [name for name, value in sample.meta.items() if not _is_own_column(name, value, sample)]
     return {**row, "meta": dict(sample.meta)} if clash else {**row, **sample.meta}
+
+
+def _is_own_column(name: str, value: Any, sample: Sample) -> bool:
+    """Whether a column of this name is read back to `meta`, as it is."""
+    if name == "source":
+        return sample.source is None and not isinstance(value, str)
+    return canonical_name(name) == name and name not in (*FIELDS, "meta")
 
 
 def _path(value: ImageSource | VideoSource | None, name: str, identifier: str) -> str | None:

@@ -20,13 +20,18 @@ from caplens.data.media import ADDRESS, ImageSource, MissingImage, media_name
 from caplens.embed.keys import file_key, pixels_key, stream_key
 from caplens.embed.memory import VARIABLE, MemoryBudget
 
-_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF", "JPEG2000", "PPM", "TGA")
-"""What is opened, where Pillow or a plugin of it can. Formats that call other programs, as EPS does, are not among them."""
+_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF", "PPM", "TGA")
+"""What is opened, where Pillow or a plugin of it can.
+
+Formats that call other programs, as EPS does, are not among them, nor is JPEG 2000: a file of 3 KB can take gigabytes, and its
+header does not say so.
+"""
 _BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}
 """Mode -> bytes of a pixel in Pillow; 4 for all others."""
-_CODEC_BYTES = {"MPO": 6, "WEBP": 12, "TIFF": 8, "AVIF": 8, "HEIF": 8, "JPEG2000": 16}
+_CODEC_BYTES = {"MPO": 6, "WEBP": 12, "TIFF": 8, "AVIF": 8, "HEIF": 8}
 """Format -> bytes of a pixel that its decoder keeps beside the image."""
-_PROGRESSIVE_BYTES = 6
+_SEVERAL_SCANS_BYTES = 6
+"""The same for a JPEG of several scans, whose coefficients are kept until the last."""
 _TILE_WIDTH, _TILE_HEIGHT, _ROWS_PER_STRIP = 322, 323, 278
 """Tags of a TIFF."""
 _SCAN, _MOST_SCANS = b"\xff\xda", 100
@@ -156,8 +161,8 @@ def _needed(image: Image.Image, name: str) -> int:
     """Bytes that decoding an image takes at most, beside its file."""
     stored = _BYTES.get(image.mode, 4)
     codec = _CODEC_BYTES.get(image.format or "", 0)
-    if image.format == "JPEG" and (image.info.get("progressive") or image.info.get("progression")):
-        codec = _PROGRESSIVE_BYTES
+    if image.format == "JPEG" and _scan_count(image) > 1:
+        codec = _SEVERAL_SCANS_BYTES
     turned = stored if _is_turned(image, name) else 0
     converted = 0 if image.mode == "RGB" else 4
     # The decoder's memory is free again when the image is turned or converted.
@@ -207,9 +212,15 @@ def _load(image: Image.Image, name: str) -> None:
 
 
 def _scan_count(image: Image.Image) -> int:
-    """How many scans a progressive JPEG has: each is a pass over all of its pixels."""
+    """How many scans a JPEG has: each is a pass over all of its pixels. 0 where its file is not at hand any more."""
     file = getattr(image, "fp", None)
-    return file.getvalue().count(_SCAN) if isinstance(file, io.BytesIO) else 0
+    if file is None:
+        return 0
+    place = file.tell()
+    file.seek(0)
+    count: int = file.read().count(_SCAN)
+    file.seek(place)
+    return count
 
 
 def _decoded(image: Image.Image, name: str, *, own: bool = False) -> Image.Image:

@@ -26,6 +26,7 @@ import numpy as np
 from caplens.arrays import Flags, Vectors
 from caplens.data.cache import cache_folder
 from caplens.data.files import expanded, open_regular
+from caplens.data.replacing import ensure_not_output
 from caplens.data.temporary import new_scratch_folder
 from caplens.errors import CaplensError, InputError, option
 from caplens.progress import logger, track
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 _SUFFIX = ".vectors"
 _NAME = re.compile(f"[0-9a-f]{{32}}{re.escape(_SUFFIX)}")
+_SQLITE = b"SQLite format 3\0"
+"""What a file of SQLite begins with."""
 _UNFINISHED, _FOREIGN = "it is being made", "it is not a store of caplens"
 _LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
@@ -54,6 +57,10 @@ _TABLES = """
     );
     CREATE TABLE IF NOT EXISTS about (model TEXT NOT NULL, fingerprint TEXT NOT NULL, used REAL NOT NULL);
 """
+
+
+_COLUMNS = {"vectors": "key, vector, cut, checksum", "matrices": "key, matrix, rows, checksum"}
+"""Table -> the columns of an entry."""
 
 
 class StoredVectors(NamedTuple):
@@ -85,7 +92,7 @@ class ModelVectors:
     def get(self, keys: Sequence[bytes]) -> StoredVectors:
         """The vectors of distinct keys."""
 
-        rows = self._run(lambda connection: _intact(_select(connection, "key, vector, cut, checksum", "vectors", keys)))
+        rows = self._run(lambda connection: _intact(_select(connection, _COLUMNS["vectors"], "vectors", keys)))
         lengths = Counter(len(vector) for _, vector, _ in rows)
         length = lengths.most_common(1)[0][0] if rows else 0
         if len(lengths) > 1:
@@ -110,7 +117,7 @@ class ModelVectors:
 
     def get_matrices(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """The matrices of those keys that have one."""
-        rows = self._run(lambda connection: _intact(_select(connection, "key, matrix, rows, checksum", "matrices", keys)))
+        rows = self._run(lambda connection: _intact(_select(connection, _COLUMNS["matrices"], "matrices", keys)))
         return {key: np.frombuffer(matrix, dtype="<f4").reshape(count, -1) for key, matrix, count in rows}
 
     def put_matrices(self, matrices: Mapping[bytes, Vectors]) -> None:
@@ -127,11 +134,16 @@ class ModelVectors:
         self._run(query)
 
     def verify(self) -> tuple[int, int]:
-        """How many entries there are, and how many of them were damaged and have been removed."""
+        """How many entries there are, and how many of them were damaged and have been removed.
+
+        Where the file itself is damaged, the entries that can be read are kept, and the second number is -1.
+        """
 
         def query(connection: sqlite3.Connection) -> tuple[int, int]:
             total = removed = 0
-            for table, columns in (("vectors", "key, vector, cut, checksum"), ("matrices", "key, matrix, rows, checksum")):
+            if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                raise sqlite3.DatabaseError("the file is damaged")
+            for table, columns in _COLUMNS.items():
                 (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
                 rows = track(connection.execute(f"SELECT {columns} FROM {table}"), f"checking {self._model}", count)
                 damaged = [(key,) for key, data, number, checksum in rows if _checksum(key, data, number) != checksum]
@@ -140,7 +152,19 @@ class ModelVectors:
                 total, removed = total + count, removed + len(damaged)
             return total, removed
 
-        return self._run(query)
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._open()
+                return query(self._connection)
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                if not _is_damage(error):
+                    raise self._unusable(error) from None
+                rows = {table: _salvaged(self.path, table) for table in _COLUMNS}
+                self._remove()
+        for table, intact in rows.items():
+            self._insert(table, intact)
+        return sum(map(len, rows.values())), -1
 
     def close(self) -> None:
         if self._connection is not None:
@@ -161,12 +185,15 @@ class ModelVectors:
                 return query(self._connection)
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 if damaged or not _is_damage(error):
-                    raise CaplensError(
-                        f"{self.path}: the store of vectors cannot be used ({error}). Choose another folder with"
-                        f" {option('store')}, or keep no vectors with {option('keep_store', _NONE)}."
-                    ) from None
+                    raise self._unusable(error) from None
                 damaged = True
             self._remove()
+
+    def _unusable(self, error: Exception) -> CaplensError:
+        return CaplensError(
+            f"{self.path}: the store of vectors cannot be used ({error}). Choose another folder with"
+            f" {option('store')}, or keep no vectors with {option('keep_store', _NONE)}."
+        )
 
     def reset(self) -> None:
         """Delete the file; the next query creates an empty one."""
@@ -179,6 +206,7 @@ class ModelVectors:
         remove(self.path)
 
     def _open(self) -> sqlite3.Connection:
+        ensure_not_output(self.path)
         connection = sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT, check_same_thread=False)
         weakref.finalize(self, connection.close)
         # A page should hold several vectors.
@@ -217,6 +245,17 @@ def _select(connection: sqlite3.Connection, columns: str, table: str, keys: Sequ
 def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[tuple[bytes, bytes, int]]:
     """The rows whose checksum is right."""
     return [(key, data, number) for key, data, number, checksum in rows if _checksum(key, data, number) == checksum]
+
+
+def _salvaged(path: Path, table: str) -> list[tuple[bytes, bytes, int]]:
+    """The intact entries of a damaged file, as far as they can be read. Indexes, which may be what is damaged, are not used."""
+    rows: list[tuple[bytes, bytes, int, int]] = []
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_LOCK_TIMEOUT)) as connection:
+            rows.extend(connection.execute(f"SELECT {_COLUMNS[table]} FROM {table} NOT INDEXED"))
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        logger.debug(f"{path}: {table} cannot be read to its end ({error})")
+    return _intact(rows)
 
 
 def _stored(numbers: Vectors) -> Vectors:
@@ -295,8 +334,8 @@ class Store:
     def verify(self) -> Iterator[tuple[ModelVectorsInfo, int, int]]:
         """For each model: how many vectors were there, and how many of them were damaged and have been removed.
 
-        A damaged file is removed and reported as (0, -1), since its number of entries is unknown. One that could not be opened,
-        for want of rights say, is reported as (0, 0) and stays: it may be in order.
+        The intact entries of a damaged file are kept, and their number is reported with -1, since that of the others is unknown.
+        A file that could not be opened, for want of rights say, is reported as (0, 0) and stays: it may be in order.
         """
         for about in self.models():
             if about.unopened is not None:
@@ -318,7 +357,7 @@ class Store:
                 size += part.stat().st_size
         try:
             with open_regular(path) as file:
-                start, used = file.read(1), os.fstat(file.fileno()).st_mtime
+                start, used = file.read(len(_SQLITE)), os.fstat(file.fileno()).st_mtime
         except OSError as error:
             return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, 0.0, path, error.strerror)
         # Another process may be making the file; and a file that is none of ours is not for us to remove.
@@ -338,6 +377,9 @@ class Store:
                     return ModelVectorsInfo(str(model), str(fingerprint), count, size, float(used), path)
             except (sqlite3.Error, TypeError, ValueError) as error:
                 unopened = None if _is_damage(error) else str(error)
+                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+                    # A table or column that we use is not there.
+                    unopened = _FOREIGN
         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path, unopened)
 
 
@@ -345,7 +387,7 @@ def _foreign(path: Path, start: bytes) -> str | None:
     """Why a file is not a store of ours, whole or damaged, if it is not."""
     if not start:
         return _UNFINISHED
-    return None if _NAME.fullmatch(path.name) else _FOREIGN
+    return None if _NAME.fullmatch(path.name) and start == _SQLITE else _FOREIGN
 
 
 def default_store() -> Store:

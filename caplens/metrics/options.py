@@ -120,7 +120,7 @@ class ScoringOptions:
             store = self.store if isinstance(self.store, Store) else None if self.store is None else Store(self.store)
             return Engine(self.model, store, batch_size=self.batch_size, workers=self.workers, overlong=self.overlong)
         return open_engine(
-            self.model or DEFAULT,
+            DEFAULT if self.model is None else self.model,
             store=self.store,
             keep_store=self.keep_store,
             load=LoadOptions(self.device, self.dtype, self.offline, self.trust_remote_code),

@@ -1,6 +1,6 @@
 """Correlation, confidence intervals, significance tests and rater agreement: arrays in, numbers out."""
 
-from caplens.stats.agreement import fleiss_kappa, krippendorff_alpha
+from caplens.stats.agreement import fleiss_kappa, interval_alpha, krippendorff_alpha
 from caplens.stats.correlation import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, Coefficient, get_coefficient
 from caplens.stats.pairwise import PairwiseAccuracy, pairwise_accuracy, tie_calibrated_accuracy
 from caplens.stats.resampling import RESAMPLES, bootstrap, bootstrap_pooled, interval
@@ -44,6 +44,7 @@ __all__ = [
     "holm",
     "input_level",
     "interval",
+    "interval_alpha",
     "krippendorff_alpha",
     "pairwise_accuracy",
     "permute_metrics",

@@ -51,6 +51,49 @@ def krippendorff_alpha(ratings: ArrayLike, level: str = "interval") -> float:
     return float(1 - (coincidence * distance).sum() / disagreement) if disagreement else float("nan")
 
 
+def interval_alpha(items: ArrayLike, values: ArrayLike) -> float:
+    """Krippendorff's alpha at the interval level, of ratings one after the other.
+
+    Unlike a table of raters by items, this takes memory for the ratings only, however many raters there are.
+
+    Parameters
+    ----------
+    items
+        The number of the item of each rating.
+    values
+        The ratings.
+
+    Returns
+    -------
+    float
+        As `krippendorff_alpha`.
+
+    Raises
+    ------
+    InputError
+        If no item has two ratings.
+
+    Examples
+    --------
+    >>> interval_alpha([0, 1, 2, 0, 1, 2], [1, 2, 3, 1, 2, 3])
+    1.0
+    """
+    numbers, ratings = np.asarray(items, dtype=np.int64), np.asarray(values, dtype=np.float64)
+    counts = np.bincount(numbers)
+    paired = counts[numbers] >= 2
+    numbers, ratings = numbers[paired], ratings[paired]
+    if not len(ratings):
+        raise InputError("no item has two ratings, so agreement cannot be measured.")
+    counts = counts[counts >= 2]
+    _, places = np.unique(numbers, return_inverse=True)
+    means = np.bincount(places, ratings) / counts
+    # The squared differences of all pairs of n ratings sum to n times the squared deviations from their mean.
+    within = np.bincount(places, (ratings - means[places]) ** 2)
+    observed = (within * counts / (counts - 1)).sum()
+    expected = ((ratings - ratings.mean()) ** 2).sum() * len(ratings) / (len(ratings) - 1)
+    return float(1 - observed / expected) if expected else float("nan")
+
+
 def _distance(values: Floats, totals: Floats, level: str) -> Floats:
     """The squared difference between every two values, at the level of measurement."""
     a, b = values[:, None], values[None, :]

@@ -8,7 +8,7 @@ from extras import need
 from faults.harness import run_caplens, write_rows
 
 import caplens
-from caplens.data import References, Sample, SampleFile, read_references, with_images
+from caplens.data import Rating, References, Sample, SampleFile, read_references, with_images
 from caplens.data.inputs import read_captions
 from caplens.errors import InputError
 from caplens.metrics.document_frequency import DocumentFrequency
@@ -154,16 +154,26 @@ def test_ratings_by_several_criteria_are_not_mixed(tmp_path):
 
 
 def test_a_rater_is_compared_with_the_mean_of_the_others():
-    from caplens.benchmarks.own_ratings import _against_others
+    from caplens.benchmarks.own_ratings import _against_others, _rater_table
     from caplens.stats import get_coefficient
 
     rng = np.random.default_rng(0)
     table = np.where(rng.random((5, 40)) < 0.6, rng.integers(1, 6, (5, 40)).astype(float), np.nan)
+    ratings = [
+        [Rating(value, rater=str(rater)) for rater, value in enumerate(column) if not np.isnan(value)] for column in table.T
+    ]
+    sparse = _rater_table(ratings)
+    places = dict(zip(_order(ratings), sparse.rows, strict=True))
     for rater in range(5):
         others = np.delete(table, rater, axis=0)
         both = ~np.isnan(table[rater]) & (~np.isnan(others)).any(axis=0)
         expected = get_coefficient("pearson")(table[rater, both], np.nanmean(others[:, both], axis=0))
-        assert _against_others(table, rater, get_coefficient("pearson")) == pytest.approx(expected)
+        assert _against_others(sparse, places[str(rater)], get_coefficient("pearson")) == pytest.approx(expected)
+
+
+def _order(ratings):
+    """Raters in the order in which they first rate."""
+    return dict.fromkeys(rating.rater for of_caption in ratings for rating in of_caption)
 
 
 def test_a_value_that_is_there_twice_is_refused(tmp_path):

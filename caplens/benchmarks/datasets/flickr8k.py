@@ -86,9 +86,12 @@ def _read_captions(path: Path) -> PhotoCaptions:
             photo, number = split_caption_id(name, place)
             add_once(captions.setdefault(photo, {}), number, caption, place)
         return captions
-    for _, (photo, number, caption) in read_fields(path, 3, tabs_in_last=True):
-        # Some translations have two for one number; the last one counts.
-        captions.setdefault(photo, {})[number] = caption
+    for place, (photo, number, caption) in read_fields(path, 3, tabs_in_last=True):
+        if path.name.startswith("en."):
+            add_once(captions.setdefault(photo, {}), number, caption, place)
+        else:
+            # Some translations have two for one number; the last one counts.
+            captions.setdefault(photo, {})[number] = caption
     return captions
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from datetime import date, time
 from decimal import Decimal
 from typing import Any
@@ -47,6 +48,7 @@ _SMALL = 1 << 20
 _CONTAINER_BYTES, _VALUE_BYTES, _KEY_BYTES = 100, 50, 200
 _VALUES_PER_LINE = 24
 """How many times larger than a line the values of a JSON text may be in memory."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 """What Python's JSON knows beyond JSON."""
 
@@ -62,14 +64,15 @@ def _without_repeats(pairs: list[tuple[str, Any]], place: Place) -> dict[str, An
 
 def _check_characters(text: str, value: Any, place: Place) -> None:
     """JSON can escape half of a surrogate pair, which is not a character and cannot be written anywhere."""
-    if "\\ud" in text or "\\uD" in text:
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = ascii(error.object[error.start])
-            raise InputError(f"{place}: {half} is half of a surrogate pair and not a character. Remove it.") from None
-        except RecursionError:
-            raise InputError(f"{place}: the JSON cannot be read (it is nested too deeply).") from None
+    remaining = [value] if "\\ud" in text or "\\uD" in text else []
+    while remaining:
+        part = remaining.pop()
+        if isinstance(part, dict):
+            remaining += [*part, *part.values()]
+        elif isinstance(part, list):
+            remaining += part
+        elif isinstance(part, str) and (half := _SURROGATE.search(part)):
+            raise InputError(f"{place}: {half[0]!a} is half of a surrogate pair and not a character. Remove it.")
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
