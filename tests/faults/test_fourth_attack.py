@@ -8,6 +8,7 @@ import struct
 
 import numpy as np
 import pytest
+from extras import need
 from PIL import Image
 
 import caplens as package
@@ -251,7 +252,7 @@ def test_a_jpeg_of_several_scans_is_counted_as_such(tmp_path):
 
 
 def test_weights_beside_an_onnx_file_are_not_loaded(tmp_path):
-    onnx = pytest.importorskip("onnx", reason="needs onnx")
+    onnx = need("onnx")
     from caplens.backbones import load_backbone
 
     for name in FILES:
@@ -278,7 +279,3 @@ def test_smaller_things_are_told(tmp_path, photos, caplens):
     said = caplens("score", captions, "--images", folder, "--model", model)
     assert said.status == 2
     assert "missing, or is not the one" in said.err
-    said = caplens(
-        "train", "mini", "--data", tmp_path, "--set", "text.steps=1", "--set", "text.steps=2", "--out", tmp_path / "run"
-    )
-    assert "set twice" in said.err

@@ -117,7 +117,7 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
     path
         A TOML file with the same sections and keys as the recipe's own; by default the recipe's own.
     changes
-        Values to change: `SECTION.KEY=VALUE` with a value in TOML, such as `train.steps=200`.
+        Values to change: `SECTION.KEY=VALUE` with a value in TOML, such as `train.steps=200`. Of two for one key the last counts.
     small
         Read the small version of the recipe, where there is one.
 
@@ -133,12 +133,8 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
     _check_sections(sections, shipped, path, f"{kind.name}.toml")
-    changed: set[tuple[str, str]] = set()
     for change in changes:
         section, key, value = _parse_change(change, shipped)
-        if (section, key) in changed:
-            raise InputError(f"{section}.{key} is set twice. Set it once.")
-        changed.add((section, key))
         sections[section][key] = value
     hints = get_type_hints(kind)
     return kind(**{field.name: hints[field.name](**sections[field.name]) for field in fields(kind)})
