@@ -151,11 +151,16 @@ class MiniBackbone(Backbone):
         return np.asarray((flat > self._flattest) | (rough > self._roughest))
 
     def coverage_warning(self, text: str, lang: str | None) -> str | None:
-        if lang is not None and base_language(lang) not in self.trained:
-            return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
-        if self.subwords.unknown_letter_share(text) > _MAX_UNKNOWN_LETTERS:
+        warning = self.language_warning(lang)
+        if warning is None and self.subwords.unknown_letter_share(text) > _MAX_UNKNOWN_LETTERS:
             return f"{self.name} was not trained on this script"
-        return None
+        return warning
+
+    def language_warning(self, lang: str | None) -> str | None:
+        """Says so if the model was not trained on a language."""
+        if lang is None or base_language(lang) in self.trained:
+            return None
+        return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
 
 
 def flatness(pixels: Any) -> tuple[Any, Any]:

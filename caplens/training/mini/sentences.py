@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from caplens.backbones.mini_use import MAX_TOKENS
 from caplens.libraries import require
 from caplens.progress import track
 
 _WINDOWS = ((2, 0), (3, 1), (5, 2))
 """The sub-words that a convolution sees, and how many of them lie before its own."""
 _WIDTH = 256
-_MOST_TOKENS = 96
 _BATCH, _TEXTS_PER_TASK = 2048, 500
 
 
@@ -52,7 +52,7 @@ class SentenceTeacher(nn.Module):
         tasks = [texts[start : start + _TEXTS_PER_TASK] for start in range(0, len(texts), _TEXTS_PER_TASK)]
         with ProcessPoolExecutor(os.cpu_count()) as pool:
             parts = track(pool.map(_tokenized, tasks, [str(self._folder / "sp.model")] * len(tasks)), "USE", len(tasks))
-            ids = [tokens[:_MOST_TOKENS] for part in parts for tokens in part]
+            ids = [tokens[:MAX_TOKENS] for part in parts for tokens in part]
         vectors = torch.empty(len(texts), self.table.shape[1], dtype=torch.float16)
         # Of similar length, so that little is padding.
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
