@@ -3,7 +3,9 @@
 A model is a folder of four files. Most weights are stored in 8 bits.
 """
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -14,9 +16,10 @@ from PIL.Image import Image, Resampling
 
 from caplens.arrays import Flags, Vectors
 from caplens.backbones.base import Backbone, Tokens, normalized
-from caplens.backbones.hub import Layout, find_model, fingerprint, read_json, recipe_of
+from caplens.backbones.hub import Layout, ensure_unchanged, find_model, fingerprint, read_json, recipe_of
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
+from caplens.backbones.photo_domain import PhotoDomain
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.data.files import open_regular
 from caplens.data.languages import base_language, language_names
@@ -54,7 +57,7 @@ class MiniBackbone(Backbone):
             image, text = self._settings["image"], self._settings["text"]
             self._dim, self._max_tokens, size = int(text["dim"]), int(text["max_tokens"]), int(image["size"])
             self.trained = tuple(str(lang) for lang in self._settings["languages"])
-            self._flattest, self._roughest = (float(self._settings["photos"][key]) for key in ("flattest", "roughest"))
+            self._photos = PhotoDomain.from_dict(self._settings["photos"])
             self.licence, self.weight = str(self._settings["licence"]), float(self._settings["weight"])
             if not (0 < self._dim <= _MOST and 1 < self._max_tokens <= _MOST and 0 < self.weight <= _MOST):
                 raise ValueError("a size or weight is out of range")
@@ -88,19 +91,27 @@ class MiniBackbone(Backbone):
 
     @cached_property
     def subwords(self) -> Subwords:
-        return Subwords.load(self._folder / VOCABULARY)
+        subwords = Subwords.load(self._folder / VOCABULARY)
+        ensure_unchanged(self.fingerprint)
+        return subwords
 
     def _session(self, file: str) -> Any:
         onnxruntime = require("onnxruntime", f"The model {self.name}", "all")
+        options = onnxruntime.SessionOptions()
+        # Threads that wait leave the cores to those that open images.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            with open_regular(self._folder / file) as stream:
-                # As bytes, so that it cannot bring weights in another file, which the fingerprint would not cover.
-                return onnxruntime.InferenceSession(stream.read(), providers=["CPUExecutionProvider"])
+            # As bytes, so that it cannot bring weights in another file, which the fingerprint would not cover. onnxruntime prints
+            # what it finds wrong.
+            with open_regular(self._folder / file) as stream, redirect_stdout(sys.stderr):
+                session = onnxruntime.InferenceSession(stream.read(), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             # onnxruntime has an error type for each kind of damage, in a module that is not public.
             raise InputError(
                 f"{self._folder / file}: onnxruntime cannot load this file ({reason(error)}). Get it again."
             ) from None
+        ensure_unchanged(self.fingerprint)
+        return session
 
     def pixels(self, image: Image) -> Pixels:
         return self._transform(image)
@@ -147,8 +158,7 @@ class MiniBackbone(Backbone):
         return padded
 
     def out_of_domain(self, batch: Any) -> Flags:
-        flat, rough = flatness(batch)
-        return np.asarray((flat > self._flattest) | (rough > self._roughest))
+        return self._photos.outside(batch)
 
     def coverage_warning(self, text: str, lang: str | None) -> str | None:
         warning = self.language_warning(lang)
@@ -161,17 +171,6 @@ class MiniBackbone(Backbone):
         if lang is None or base_language(lang) in self.trained:
             return None
         return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
-
-
-def flatness(pixels: Any) -> tuple[Any, Any]:
-    """The share of flat pixels (0 to 1) and the mean difference of neighbouring pixels, for each image (n, height, width, 3).
-
-    Drawings and charts are mostly flat, and noise differs everywhere. In a photo, light and lens vary nearly all pixels a little.
-    """
-    grey = np.asarray(pixels).sum(-1, dtype=np.int16)
-    across, down = np.abs(np.diff(grey, axis=2))[:, :-1], np.abs(np.diff(grey, axis=1))[:, :, :-1]
-    change = across + down
-    return (change == 0).mean((1, 2)), change.mean((1, 2)) / 6
 
 
 def mini_folder(name: str) -> Path:

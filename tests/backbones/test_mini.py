@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from extras import need
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
 import caplens as package
 from caplens.backbones import load_backbone
 from caplens.backbones.hub import MANIFEST, file_hash
-from caplens.backbones.mini import DEFAULT, flatness
+from caplens.backbones.mini import DEFAULT
+from caplens.backbones.photo_domain import PhotoDomain, flatness, photo_statistics
 from caplens.data import SampleFile
 from caplens.embed import Engine, Text
 from caplens.errors import InputError
@@ -106,6 +107,34 @@ def test_flatness_of_one_colour_and_of_a_slope():
     flat = np.full((1, 8, 8, 3), 7, dtype=np.uint8)
     slope = np.broadcast_to(np.arange(8, dtype=np.uint8)[None, None, :, None], (1, 8, 8, 3))
     assert flatness(np.concatenate([flat, slope])) == (pytest.approx([1, 0]), pytest.approx([0, 0.5]))
+
+
+def photo(rng: np.random.Generator) -> Image.Image:
+    """Random blobs in colour, with light, shade and grain everywhere, as in a photo."""
+    small = Image.fromarray(rng.integers(20, 236, (12, 12, 3), dtype=np.uint8)).resize((200, 200), Image.Resampling.BICUBIC)
+    return Image.fromarray(np.clip(np.asarray(small) + rng.normal(0, 6, (200, 200, 3)), 0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda image: image.point(lambda value: value // 10),
+        lambda image: image.filter(ImageFilter.GaussianBlur(8)),
+        lambda image: ImageOps.invert(image.convert("L").filter(ImageFilter.FIND_EDGES)).convert("RGB"),
+        lambda image: image.quantize(4).convert("RGB"),
+    ],
+    ids=["night", "blur", "drawing", "poster"],
+)
+def test_images_unlike_the_photos_of_the_domain_are_outside(change):
+    rng = np.random.default_rng(0)
+    photos = [photo(rng) for _ in range(400)]
+    pixels = np.stack([np.asarray(one) for one in photos[:300]])
+    flat, rough = flatness(pixels)
+    domain = PhotoDomain.fit(flat, rough, photo_statistics(pixels, flat, rough))
+    assert PhotoDomain.from_dict(json.loads(json.dumps(domain.to_dict()))).outside(pixels).sum() <= 5
+    unseen = photos[300:]
+    assert domain.outside(np.stack([np.asarray(one) for one in unseen])).mean() < 0.1
+    assert domain.outside(np.stack([np.asarray(change(one)) for one in unseen])).all()
 
 
 def test_doubts_stand_beside_scores(write):

@@ -77,9 +77,12 @@ def encode_rows(tower: TextTower, ids: Tensor) -> Tensor:
 class CaptionTargets:
     """Vectors of the photos' captions by the frozen text tower, as targets of the image tower; in each space of their own."""
 
-    def __init__(self, captions: TokenizedCaptions, with_photo: int, text: TextTower) -> None:
-        """The first `with_photo` groups have photos, and their captions come first in `captions.ids`."""
-        self.captions, self.count = captions, with_photo
+    def __init__(self, captions: TokenizedCaptions, with_photo: int, text: TextTower, epoch: Tensor) -> None:
+        """The first `with_photo` groups have photos, and their captions come first in `captions.ids`.
+
+        `epoch` are the photos of an epoch, of which some may come more than once.
+        """
+        self.captions, self.epoch = captions, epoch
         self._spaces = text.shape.spaces
         self.vectors = in_spaces(encode_rows(text, captions.ids[: int(captions.table[:with_photo].max()) + 1]), self._spaces)
         weights = captions.chances[:with_photo] / captions.chances[:with_photo].sum(1, keepdim=True)

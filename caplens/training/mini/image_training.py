@@ -128,12 +128,13 @@ def _align(
 
     This share of the views is blended with another; they have no captions, only the further loss.
     """
-    batch = min(settings.batch, targets.count)
-    photo_batch = shuffled(targets.count, batch, run.seed, run.device)
+    epoch = targets.epoch.to(run.device)
+    batch = min(settings.batch, len(epoch))
+    rows = shuffled(len(epoch), batch, run.seed, run.device)
     first = round(blended * batch)
 
     def loss_at(step: int, rng: Generator) -> Tensor:
-        photos = photo_batch(step)
+        photos = epoch[rows(step)]
         pixels = views.draw(photos, settings.size, settings.smallest, settings.colour, rng)
         pixels = (mixed(pixels, first, rng) if first else pixels).contiguous(memory_format=torch.channels_last)
         # The new projection is random; training it first keeps its gradients from damaging the rest.

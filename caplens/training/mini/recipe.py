@@ -33,6 +33,8 @@ class MiniDataSettings(DataSettings):
     """Whether to train on the dev photos too. They are needed to measure choices of the recipe."""
     stored: PixelSide
     """Height and width in pixels of the photos in memory during training."""
+    repeats: Annotated[int, Range(1, 1000)]
+    """How often a photo of Flickr8k, which has captions in many languages, comes while one of COCO comes once, in alignment."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from caplens.backbones.hub import file_hash
-from caplens.backbones.mini import flatness
+from caplens.backbones.photo_domain import PhotoDomain, flatness, photo_statistics
 from caplens.backbones.torch_backbone import choose_device
 from caplens.data.replacing import replacing
 from caplens.errors import InputError
@@ -45,8 +45,6 @@ _AXES = "sentence_axes.safetensors"
 LICENCE = "research and education only, not commercial (the terms of its training data: Flickr8k, Multi30k, and photos of COCO)"
 WEIGHT = 1.0
 """CLIPScore's w. Cosines of this model reach 0.85; those of CLIP only about 0.4, hence its w of 2.5."""
-_IN_DOMAIN = 0.999
-"""The share of training photos that are in domain by their flatness, and by their roughness."""
 _PHOTOS_MEASURED = 8000
 _CALIBRATION_PHOTOS, _CALIBRATION_CAPTIONS = 256, 2048
 """On which the limits of the rounded activations are measured."""
@@ -91,7 +89,8 @@ def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, devi
     views = Views(torch.from_numpy(read_photos(data, names, recipe.data.stored)).to(run.device))
     text = _text_tower(run, groups, captions, len(subwords), teacher, views)
     tower = distilled_tower(run, teacher, views)
-    tower = aligned_tower(run, teacher, views, lambda: CaptionTargets(captions, len(names), text), tower)
+    epoch = torch.cat([torch.arange(len(names)), torch.arange(_counts(groups)[0]).repeat(recipe.data.repeats - 1)])
+    tower = aligned_tower(run, teacher, views, lambda: CaptionTargets(captions, len(names), text, epoch), tower)
     pixels = read_photos(data, _spread(names, _CALIBRATION_PHOTOS), recipe.image.size).transpose(0, 2, 3, 1)
     tower = exported_image(tower.cpu(), np.ascontiguousarray(pixels))
     text = exported_text(text, captions.ids[:: max(1, len(captions.ids) // _CALIBRATION_CAPTIONS)].cpu())
@@ -99,7 +98,7 @@ def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, devi
         "languages": sorted({lang for group in groups for lang, _ in group.captions}),
         "licence": LICENCE,
         "weight": WEIGHT,
-        "photos": _limits(data, names, recipe.image.size),
+        "photos": _domain(data, names, recipe.image.size).to_dict(),
         "recipe": recipe.to_dict(),
         "seed": seed,
     }
@@ -108,12 +107,14 @@ def train_mini(data: Path, folder: Path, recipe: MiniRecipe, seed: int = 0, devi
     return folder / "model"
 
 
-def _limits(data: Path, names: Sequence[str], size: int) -> dict[str, float]:
-    """Between what photos of the training data lie, so that drawings and noise are told from them."""
+def _domain(data: Path, names: Sequence[str], size: int) -> PhotoDomain:
+    """What photos of the training data are like, so that drawings and noise are told from them."""
     pixels = read_photos(data, _spread(names, _PHOTOS_MEASURED), size).transpose(0, 2, 3, 1)
-    parts = [flatness(pixels[batch]) for batch in batches(len(pixels), _BATCH_SIZE)]
-    flat, rough = (np.concatenate(values) for values in zip(*parts, strict=True))
-    return {"flattest": float(np.quantile(flat, _IN_DOMAIN)), "roughest": float(np.quantile(rough, _IN_DOMAIN))}
+    parts = []
+    for batch in batches(len(pixels), _BATCH_SIZE):
+        flat, rough = flatness(pixels[batch])
+        parts.append((flat, rough, photo_statistics(pixels[batch], flat, rough)))
+    return PhotoDomain.fit(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
 def _spread(names: Sequence[str], count: int) -> Sequence[str]:
