@@ -32,6 +32,8 @@ _IGNORED_FOLDERS = {"onnx", "openvino", "runs", "checkpoints"}
 """Folders of other formats, and of training runs."""
 MANIFEST = "caplens-manifest.json"
 """The hashes of a model's files; it is not itself a part of the model."""
+_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+"""Which file has which weights, in a model of several files."""
 _VOCABULARY = ("tokenizer.json", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
@@ -193,7 +195,20 @@ def model_files(folder: Path, layout: Layout) -> list[Path]:
     """The files of a folder that belong to the model."""
     # Relative paths, because only folders inside the model's are ignored: caplens trains models into folders called 'runs'.
     paths = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    return [folder / path for path in layout.choose(paths)]
+    chosen = layout.choose(paths)
+    for path in paths:
+        if path.name in _INDEXES:
+            _check_index(folder / path, {other.name for other in paths if other.parent == path.parent}, layout)
+    return [folder / path for path in chosen]
+
+
+def _check_index(path: Path, names: set[str], layout: Layout) -> None:
+    """Raise an error if an index names weights that are not those of the model: they would not be in its fingerprint."""
+    weights = read_json(path).get("weight_map")
+    files = set(weights.values()) if isinstance(weights, dict) else {weights}
+    for name in map(str, files):
+        if name not in names or not any(_matches(PurePath(name), patterns) for patterns in layout.weights):
+            raise InputError(f"{path}: it names {name!r}, which is none of the model's files of weights. Get the model again.")
 
 
 def _matches(path: PurePath, patterns: Iterable[str]) -> bool:
@@ -206,19 +221,40 @@ def fingerprint(files: Sequence[Path], *facts: object) -> str:
     Files of one name, the layers of a sentence transformer say, are in the order of their folders.
     """
     ordered = sorted(files, key=lambda path: (path.name, path.parent.name))
+    versions = [_version(path) for path in ordered]
     with ThreadPoolExecutor() as pool:
         hashes = list(zip((path.name for path in ordered), pool.map(file_hash, ordered), strict=True))
-    return hashlib.sha256(json.dumps([hashes, [str(fact) for fact in facts]]).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([hashes, [str(fact) for fact in facts]]).encode()).hexdigest()
+    _versions[digest] = list(zip(ordered, versions, strict=True))
+    return digest
 
 
-def file_hash(path: Path) -> str:
-    """The SHA-256 of a file, from the cache if the file has not changed."""
-    ensure_not_output(path)
+_versions: dict[str, list[tuple[Path, str | None]]] = {}
+"""Fingerprint -> the files that were hashed, each with what shows that it is still the same."""
+
+
+def ensure_unchanged(digest: str) -> None:
+    """Raise an error if a file of the model with this fingerprint is another now: what was loaded is not what was hashed."""
+    for path, version in _versions.get(digest, ()):
+        if _version(path) != version:
+            raise InputError(f"{path}: this file of the model was changed since the command began. Run it again.")
+
+
+def _version(path: Path) -> str | None:
+    """What changes with the file: its path, size, place on the disk and times; None if there is none."""
     try:
         stat = path.stat()
-        version = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
-        cached = cache_folder() / "hashes" / hashlib.sha256(version.encode()).hexdigest()
-        if cached.is_file():
+        return f"{path.resolve()} {stat.st_size} {stat.st_ino} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+    except OSError:
+        return None
+
+
+def file_hash(path: Path, *, read: bool = False) -> str:
+    """The SHA-256 of a file, from the cache if the file has not changed; with `read`, always of its bytes."""
+    ensure_not_output(path)
+    try:
+        cached = cache_folder() / "hashes" / hashlib.sha256(str(_version(path)).encode()).hexdigest()
+        if cached.is_file() and not read:
             digest = cached.read_text(encoding="ascii", errors="replace")
             if _HASH.fullmatch(digest):
                 return digest

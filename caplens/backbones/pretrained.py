@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from caplens.libraries import require
 
-_IMPORTERS = {
-    "transformers": "transformers.dynamic_module_utils",
-    "diffusers": "diffusers.utils.dynamic_modules_utils",
-}
-"""Package -> the module whose `get_class_in_module` imports the code of models."""
+_IMPORTERS = (
+    ("transformers.dynamic_module_utils", "get_class_in_module"),
+    ("transformers.integrations.hub_kernels", "get_kernel"),
+    ("diffusers.utils.dynamic_modules_utils", "get_class_in_module"),
+)
+"""The functions, by module and name, that import the code of models, and that of kernels which a configuration names."""
 _allowed: ContextVar[bool | None] = ContextVar("caplens_code", default=None)
 """Whether models may bring code; None where it is not caplens that opens one."""
 
@@ -36,9 +38,10 @@ def library(model: str, extra: str = "hf") -> Any:
 @contextmanager
 def code_of_models(allowed: bool) -> Iterator[None]:
     """While the block runs, code that a model brings is run only if `allowed`."""
-    for package, module in _IMPORTERS.items():
-        if package in sys.modules:
-            _guard(import_module(module))
+    for module, function in _IMPORTERS:
+        # Older versions have no kernels.
+        if module.partition(".")[0] in sys.modules and find_spec(module) is not None:
+            _guard(import_module(module), function)
     token = _allowed.set(allowed)
     try:
         yield
@@ -46,12 +49,12 @@ def code_of_models(allowed: bool) -> Iterator[None]:
         _allowed.reset(token)
 
 
-def _guard(module: Any) -> None:
+def _guard(module: Any, function: str) -> None:
     """Make the function that imports code ask `_allowed` first; and never a person, on standard input."""
     if hasattr(module, "TIME_OUT_REMOTE_CODE"):
         module.TIME_OUT_REMOTE_CODE = 0
-    import_code: Callable[..., Any] = module.get_class_in_module
-    if hasattr(import_code, "guarded"):
+    import_code: Callable[..., Any] | None = getattr(module, function, None)
+    if import_code is None or hasattr(import_code, "guarded"):
         return
 
     def guarded(*arguments: Any, **options: Any) -> Any:
@@ -60,7 +63,7 @@ def _guard(module: Any) -> None:
         return import_code(*arguments, **options)
 
     guarded.guarded = True  # type: ignore[attr-defined]
-    module.get_class_in_module = guarded
+    setattr(module, function, guarded)
 
 
 def open_pretrained(kind: Any, source: str | Path, *, trust_remote_code: bool = False, **options: Any) -> Any:

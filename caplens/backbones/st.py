@@ -72,7 +72,10 @@ def load(name: ModelName, options: LoadOptions, load_image_model: Callable[[str]
     folder = find_model(name.model, _layout(options), name.options.get("revision"), offline=options.offline)
     first = _read_modules(folder)[0]
     if str(first.get("type", "")).rpartition(".")[2] == "CLIPModel":
-        return HuggingFace(name, folder / str(first.get("path", "")), options)
+        part = folder / str(first.get("path", ""))
+        if not part.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"{folder / 'modules.json'}: {str(first.get('path'))!r} is outside the model's folder.")
+        return HuggingFace(name, part, options)
     return SentenceTransformer(name, folder, load_image_model(name.image_model(_IMAGE_MODELS)), options)
 
 
@@ -83,10 +86,13 @@ def _layout(options: LoadOptions) -> Layout:
 def _refuse_code(folder: Path) -> None:
     """Raise an error if the model names classes outside its library: versions before 6 run those of a local folder unasked."""
     classes = {str(module.get("type", "")): "sentence_transformers." for module in _read_modules(folder)}
-    for path in folder.glob("*/config.json"):
+    for path in folder.rglob("config.json"):
         function = read_json(path).get("activation_function")
         if function is not None:
             classes[str(function)] = "torch.nn."
+    for path in folder.rglob("router_config.json"):
+        types = read_json(path).get("types")
+        classes |= {str(name): "sentence_transformers." for name in (types.values() if isinstance(types, dict) else [types])}
     foreign = next((name for name, package in classes.items() if not name.startswith(package)), None)
     if foreign is not None:
         raise InputError(

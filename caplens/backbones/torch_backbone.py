@@ -13,6 +13,7 @@ from PIL.Image import Image
 
 from caplens.arrays import Vectors
 from caplens.backbones.base import Backbone, Tokens, normalized
+from caplens.backbones.hub import ensure_unchanged
 from caplens.backbones.load_options import DTYPES, LoadOptions
 from caplens.backbones.transform import ImageTransform, Pixels
 from caplens.errors import CaplensError, InputError, option
@@ -70,6 +71,7 @@ class TorchBackbone(Backbone):
     def loaded(self) -> LoadedModel:
         logger.info(f"{self.name}: loading on {self.device} in {self.dtype}")
         loaded = self.load()
+        ensure_unchanged(self.fingerprint)
         loaded.network.to(device=self.device, dtype=getattr(self.torch, DTYPES[self.dtype])).eval().requires_grad_(False)
         if loaded.transform is not None:
             self._shift, self._scale = (

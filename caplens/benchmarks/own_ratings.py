@@ -15,6 +15,7 @@ from caplens.arrays import Floats, Ints
 from caplens.benchmarks.evaluate import ScoredData, judge_metrics, score_data
 from caplens.benchmarks.rating import AGGREGATIONS, RatedSamples, RatingBenchmark, aggregate
 from caplens.data.languages import base_language
+from caplens.data.ratings import check_criteria, ratings_by
 from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, option
 from caplens.metrics.base import Metric
@@ -78,8 +79,9 @@ def measure_agreement(
     if protocol not in AGGREGATIONS:
         raise InputError(f"there is no protocol {protocol!r}; choose from: {', '.join(AGGREGATIONS)}.")
     valid = [sample for sample in samples if not sample.invalid]
-    _check_criteria(valid, criterion)
-    rated = [(sample, ratings) for sample in valid if (ratings := _ratings(sample, criterion))]
+    if criterion is None:
+        check_criteria(valid, f"Choose one with {option('criterion')}.")
+    rated = [(sample, ratings) for sample in valid if (ratings := ratings_by(sample, criterion))]
     if not rated:
         raise InputError(_nothing_rated(valid, criterion))
     data = _data_points(rated, protocol, unrated=len(valid) - len(rated))
@@ -124,28 +126,6 @@ def _data_points(rated: Sequence[RatedCaption], protocol: str, unrated: int) -> 
         raise InputError("all ratings are the same, so that nothing can agree with them.")
     warnings = [f"{unrated:,} captions without ratings were left out."] if unrated else []
     return RatedSamples([sample for sample, _ in points], human, warnings=warnings)
-
-
-def _check_criteria(samples: Sequence[Sample], criterion: str | None) -> None:
-    """Ratings by different criteria are not mixed."""
-    criteria: set[str | None] = set()
-    for sample in samples:
-        criteria |= {rating.criterion for rating in sample.ratings}
-        if criterion is None and len(criteria) > 1:
-            names = ", ".join(sorted(str(name) for name in criteria))
-            raise InputError(
-                f"sample {sample.id!r} is rated by several criteria ({names}), or by another than samples before it. Choose one"
-                f" with {option('criterion')}."
-            )
-
-
-def _ratings(sample: Sample, criterion: str | None) -> list[Rating]:
-    ratings = [rating for rating in sample.ratings if criterion is None or rating.criterion == criterion]
-    raters = [rating.rater for rating in ratings if rating.rater is not None]
-    if len(set(raters)) < len(raters):
-        repeated = next(rater for rater in raters if raters.count(rater) > 1)
-        raise InputError(f"sample {sample.id!r} has two ratings of the rater {repeated!r}. Keep one of them.")
-    return ratings
 
 
 def _nothing_rated(samples: Sequence[Sample], criterion: str | None) -> str:

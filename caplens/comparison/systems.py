@@ -1,5 +1,6 @@
 """Captioning systems side by side: corpus scores with intervals, and which differences are more than chance."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -20,6 +21,7 @@ from caplens.stats import CORRECTION, RESAMPLES, bootstrap_pooled, get_correctio
 
 _CONVINCING = 0.05
 _SHOWN_REASONS = 3
+_LAST_NUMBER = re.compile(r"\d+$", re.ASCII)
 SampleKey = tuple[str, str | None]
 """Id and language."""
 
@@ -92,11 +94,19 @@ def _check_same_files(samples: Sequence[Sample]) -> None:
     files = {PurePath(path).stem: path for sample in samples if (path := _file_of(sample)) is not None}
     # Names of COCO's images are written with and without what comes before their number.
     shortest = min(files, key=len, default="")
-    if not all(name.endswith(shortest) for name in files):
+    if not all(_is_name_of(name, shortest) for name in files):
         raise InputError(
             f"the captions {samples[0].id!r} of several systems are about different images ({', '.join(sorted(files.values()))})."
             " Give captions of one image one id."
         )
+
+
+def _is_name_of(name: str, shorter: str) -> bool:
+    """Whether a name is the shorter one, or has it as its last number or after an underscore: COCO_val2014_000000000042, 42."""
+    if shorter.isdecimal() and shorter.isascii():
+        number = _LAST_NUMBER.search(name)
+        return number is not None and number[0].lstrip("0") == shorter.lstrip("0")
+    return name == shorter or name.endswith(f"_{shorter}")
 
 
 def _file_of(sample: Sample) -> str | None:

@@ -36,6 +36,8 @@ _DOCUMENT = 4
 _MOST_UNPACKED, _MOST_RATIO = 16 << 20, 200
 """A file that unpacks to more than this, and to so many times its size, was made to fill a memory or a day."""
 _CHUNK = 1 << 20
+_XZ_CHUNK, _XZ_UNIT = 1 << 16, 4
+"""Bytes of an xz file that are read at a time: all of them are copied for each stream. Zeros between streams come in fours."""
 _XZ_MEMORY = 256 << 20
 """Bytes that decompressing an xz file may take; the largest preset of xz takes a quarter of it."""
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
@@ -47,6 +49,8 @@ class _XzStream(io.RawIOBase):
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw, self._decompressor = raw, _xz_decompressor()
+        self._packed = b""
+        """What was read and belongs to the next stream."""
 
     def readable(self) -> bool:
         return True
@@ -54,18 +58,29 @@ class _XzStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = b""
         while not data:
-            packed = self._raw.read(_CHUNK) if self._decompressor.needs_input else b""
-            if self._decompressor.eof:
-                # Another stream may follow, after zeros.
-                packed = (self._decompressor.unused_data + self._raw.read(_CHUNK)).lstrip(b"\0")
+            if self._decompressor.eof and not self._begin_stream():
+                return 0
+            packed = b""
+            if self._decompressor.needs_input:
+                packed, self._packed = self._packed or self._raw.read(_XZ_CHUNK), b""
                 if not packed:
-                    return 0
-                self._decompressor = _xz_decompressor()
-            elif not packed and self._decompressor.needs_input:
-                raise EOFError("it ends too early")
+                    raise EOFError("it ends too early")
             data = self._decompressor.decompress(packed, len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def _begin_stream(self) -> bool:
+        """Whether another stream follows, after zeros."""
+        packed, zeros = self._decompressor.unused_data or self._raw.read(_XZ_CHUNK), 0
+        while packed and not (rest := packed.lstrip(b"\0")):
+            zeros += len(packed)
+            packed = self._raw.read(_XZ_CHUNK)
+        if packed:
+            zeros += len(packed) - len(rest)
+            self._packed, self._decompressor = rest, _xz_decompressor()
+        if zeros % _XZ_UNIT:
+            raise EOFError("there are odd bytes after its end")
+        return bool(packed)
 
 
 def _xz_decompressor() -> lzma.LZMADecompressor:

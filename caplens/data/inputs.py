@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from caplens.data.files import Place
-from caplens.data.formats.dataframe import DataFrame, is_dataframe, read_dataframe
+from caplens.data.formats.dataframe import DataFrame, has_ids, is_dataframe, read_dataframe
 from caplens.data.image_folder import with_images
 from caplens.data.media import ImageArray, ImageSource, as_image, as_images
 from caplens.data.reading import SampleFile, marked_repeats
@@ -31,6 +31,12 @@ def read_captions(
     texts = _text_list(captions)
     if texts is not None:
         return samples_from_lists(texts, _parallel(references, "references"), _parallel(images, "images"))
+    if is_dataframe(captions) and not has_ids(captions):
+        for name, values in (("references", references), ("images", images)):
+            if values is not None and not (name == "images" and isinstance(values, str | PathLike)):
+                raise InputError(
+                    f"the data frame has no column 'id' by which {name} could be found. Add one, or a column {name!r}."
+                )
     samples = _samples(captions)
     joined = samples if references is None else open_references(references).joined(samples, lang)
     if images is None:

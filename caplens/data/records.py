@@ -4,9 +4,10 @@ import ast
 import csv
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from caplens.data.files import Place, Source
 from caplens.data.formats import jsonl
@@ -16,6 +17,9 @@ from caplens.errors import InputError
 
 K = TypeVar("K")
 V = TypeVar("V")
+_PYTHON_ITEM = r"""(?:[uU]?'(?:[^'\\\n]|\\.)*+'|[uU]?"(?:[^"\\\n]|\\.)*+"|-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?)"""
+_PYTHON_LIST = re.compile(rf"\s*\[\s*(?:{_PYTHON_ITEM}(?:\s*,\s*{_PYTHON_ITEM})*+\s*,?\s*)?\]\s*")
+"""A list of texts and numbers, as Python writes it."""
 _COMPRESSION_SUFFIXES = ("", ".gz", ".xz", ".bz2")
 
 
@@ -96,6 +100,21 @@ def read_records(path: Path) -> Iterator[tuple[Place, Record]]:
             raise InputError(f"{Place(path, reader.line_num)}: broken table ({error}).") from None
 
 
+def read_cells(source: Source, delimiter: str) -> Iterator[tuple[Place, list[str]]]:
+    """The cells of each row of a table whose rows are lines, with the row's place. Quotes inside a cell need not be doubled."""
+    lines = RowLines(source)
+    reader = csv.reader(lines, delimiter=delimiter)
+    try:
+        for number, cells in enumerate(reader, 1):
+            lines.end_row()
+            place = Place(source.path, number)
+            if reader.line_num != number:
+                raise InputError(f"{place}: a quote is opened here and not closed on this line.")
+            yield place, cells
+    except csv.Error as error:
+        raise InputError(f"{Place(source.path, reader.line_num)}: broken table ({error}).") from None
+
+
 def field(record: Record, names: Sequence[str], place: Place) -> Any:
     """Return the value of the first of `names` that the record has a value for."""
     for name in names:
@@ -122,7 +141,7 @@ def text(value: Any, place: Place | Path) -> str:
 
 def texts(value: Any, place: Place | Path) -> tuple[str, ...]:
     """A list of texts, or one text. In tables the list is written as JSON or as a Python literal. Blank texts are dropped."""
-    items = _as_list(value)
+    items = _as_list(value, place)
     if not isinstance(items, list | tuple) or not all(isinstance(text, str) for text in items):
         raise InputError(f"{place}: a list of texts is expected, not {str(value)[:40]!r}.")
     return tuple(text for text in items if text.strip())
@@ -131,7 +150,7 @@ def texts(value: Any, place: Place | Path) -> tuple[str, ...]:
 def numbers(value: Any, place: Place | Path) -> list[float]:
     """Ratings: a number or a list of them."""
     try:
-        ratings = [float(item) for item in _as_list(value)]
+        ratings = [float(item) for item in _as_list(value, place)]
     except (TypeError, ValueError, OverflowError):
         ratings = []
     if not ratings or not all(math.isfinite(rating) for rating in ratings):
@@ -139,11 +158,17 @@ def numbers(value: Any, place: Place | Path) -> list[float]:
     return ratings
 
 
-def _as_list(value: Any) -> Any:
+def _no_list(value: str, place: Place | Path) -> NoReturn:
+    raise InputError(f"{place}: this is not a list, neither in JSON nor in Python: {value[:40]!r}.") from None
+
+
+def _as_list(value: Any, place: Place | Path) -> Any:
     if isinstance(value, str) and value.lstrip().startswith("["):
-        for parse in (json.loads, ast.literal_eval):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
             try:
-                return parse(value.strip())
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
+                return ast.literal_eval(value.strip()) if _PYTHON_LIST.fullmatch(value) else _no_list(value, place)
+            except (ValueError, SyntaxError, MemoryError):
+                return _no_list(value, place)
     return value if isinstance(value, list | tuple) else [value]

@@ -26,7 +26,7 @@ def canonical_name(name: str) -> str:
 def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) -> Sample:
     """Check `row` and make it a sample. Columns that `Sample` does not know go to `meta`."""
     _check_nesting(row, place)
-    row = _canonical(row, place)
+    row = canonical_row(row, place)
     identifier = _identifier(row, place)
     if "caption" not in row and caption_required:
         raise _missing("caption", row, place)
@@ -59,7 +59,7 @@ def sample_from_row(row: Row, place: Place, *, caption_required: bool = True) ->
     )
 
 
-def _canonical(row: Row, place: Place) -> Row:
+def canonical_row(row: Row, place: Place) -> Row:
     """The row with canonical names, and a whole number as `image_id`: a column of numbers with gaps holds floats."""
     for name in [name for name in row if name not in _KNOWN]:
         field = canonical_name(name)

@@ -85,14 +85,14 @@ class Sample:
     def image_id(self) -> str | None:
         """The `image_id` of a row that has another `id` too, by which references and its image may be found."""
         value = self.meta.get(IMAGE_ID)
-        known = isinstance(value, str | int) and not isinstance(value, bool) and str(value) != self.id
+        known = isinstance(value, str | int) and not isinstance(value, bool) and str(value) not in ("", self.id)
         return str(value) if known else None
 
     @property
     def group(self) -> str:
         """What this caption is about: samples of one group share an image and are resampled together."""
         about = self.image if self.image is not None else self.video
-        return str(about) if isinstance(about, str | PathLike) else self.id
+        return str(about) if isinstance(about, str | PathLike) else self.image_id or self.id
 
     @property
     def rating_values(self) -> list[float]:

@@ -20,15 +20,15 @@ from caplens.data.media import ADDRESS, ImageSource, MissingImage, media_name
 from caplens.embed.keys import file_key, pixels_key, stream_key
 from caplens.embed.memory import VARIABLE, MemoryBudget
 
-_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF", "PPM", "TGA")
+_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "TGA")
 """What is opened, where Pillow or a plugin of it can.
 
-Formats that call other programs, as EPS does, are not among them, nor is JPEG 2000: a file of 3 KB can take gigabytes, and its
-header does not say so.
+Formats that call other programs, as EPS does, are not among them, nor are JPEG 2000, AVIF and HEIF: a file of 3 KB can take
+gigabytes, and its header need not say so.
 """
 _BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}
 """Mode -> bytes of a pixel in Pillow; 4 for all others."""
-_CODEC_BYTES = {"MPO": 6, "WEBP": 12, "TIFF": 8, "AVIF": 8, "HEIF": 8}
+_CODEC_BYTES = {"MPO": 6, "WEBP": 12, "TIFF": 8}
 """Format -> bytes of a pixel that its decoder keeps beside the image."""
 _SEVERAL_SCANS_BYTES = 6
 """The same for a JPEG of several scans, whose coefficients are kept until the last."""
@@ -36,6 +36,8 @@ _TILE_WIDTH, _TILE_HEIGHT, _ROWS_PER_STRIP = 322, 323, 278
 """Tags of a TIFF."""
 _SCAN, _MOST_SCANS = b"\xff\xda", 100
 """What each scan of a JPEG begins with. Programs write about ten."""
+_ISO_MEDIA, _ISO_MEDIA_AT = b"ftyp", 4
+"""What files of AVIF and HEIF have, and where."""
 _STRIP = 1 << 20
 """Pixels that are converted at a time, so that converting takes no memory to speak of."""
 
@@ -150,6 +152,9 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
     try:
         return Image.open(file, formats=_formats())
     except UnidentifiedImageError:
+        file.seek(_ISO_MEDIA_AT)
+        if file.read(len(_ISO_MEDIA)) == _ISO_MEDIA:
+            raise UnreadableError(f"{name} is in AVIF or HEIF, which is not read; convert it to PNG, WebP or JPEG") from None
         raise UnreadableError(f"{name} is not an image that can be read") from None
     except Image.DecompressionBombError:
         raise TooLargeError(f"{name} has more pixels than can be unpacked safely") from None

@@ -32,6 +32,8 @@ LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
 _LOCK_PAUSE = 0.01
 _KEYS_PER_QUERY = 500
+_SMALL_STEPS = 512
+"""Rows that are tried one by one after a damaged one."""
 _ENVIRONMENT_ERRORS = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH,
@@ -183,7 +185,8 @@ class ModelVectors:
                 if damaged or not is_damage(error):
                     raise self._unusable(error) from None
                 damaged = True
-            self._remove()
+            logger.warning(f"{self.path}: the store of vectors is damaged; what can be read of it is kept")
+            self._rewrite({table: _salvaged(self.path, table) for table in _COLUMNS})
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -251,11 +254,21 @@ def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[tuple[bytes, 
 def _salvaged(path: Path, table: str) -> list[tuple[bytes, bytes, int]]:
     """The intact entries of a damaged file, as far as they can be read. Indexes, which may be what is damaged, are not used."""
     rows: list[tuple[bytes, bytes, int, int]] = []
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=LOCK_TIMEOUT)) as connection:
-            rows.extend(connection.execute(f"SELECT {_COLUMNS[table]} FROM {table} NOT INDEXED"))
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        logger.debug(f"{path}: {table} cannot be read to its end ({error})")
+    query = f"SELECT rowid, {_COLUMNS[table]} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
+    # A row takes more than a byte.
+    first, failures, last = 0, 0, path.stat().st_size
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=LOCK_TIMEOUT)) as connection:
+        while first <= last:
+            try:
+                for rowid, key, data, number, checksum in connection.execute(query, (first,)):
+                    rows.append((key, data, number, checksum))
+                    first, failures = rowid + 1, 0
+                break
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                logger.debug(f"{path}: {table} cannot be read at row {first} ({error})")
+                # Go on after what is damaged; where that is much, in ever larger steps.
+                failures += 1
+                first += 1 << max(0, failures - _SMALL_STEPS)
     return _intact(rows)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from caplens.data.files import Source
 from caplens.data.formats.json_document import finite_number
 from caplens.data.formats.jsonl import read_rows
-from caplens.data.rows import sample_from_row
+from caplens.data.rows import canonical_row, sample_from_row
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
@@ -68,7 +68,8 @@ class ExternalScores(Metric):
         """JSON Lines with `id` and `score`, and perhaps `lang` and `system`; the metric is named after the file."""
         scores: dict[ScoreKey, float] = {}
         with Source(path) as source:
-            for place, row in read_rows(source):
+            for place, named in read_rows(source):
+                row = canonical_row(named, place)
                 identifier, score = row.get("id"), finite_number(row.get("score"))
                 if isinstance(identifier, bool) or not isinstance(identifier, str | int) or score is None:
                     raise InputError(f"{place}: an 'id' and a 'score' that is a number are needed.")

@@ -75,7 +75,10 @@ _figure_numbers = count()
 
 def drawn(height: float, draw: Callable[[Figure], None], width: float = _WIDTH) -> str:
     """The figure that `draw` fills, as an SVG element."""
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"caplens-{next(_figure_numbers)}"}):
+    with matplotlib.rc_context():
+        # Not the settings of a `matplotlibrc` in the current folder: it may call LaTeX, and would change the report.
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({**_STYLE, "svg.hashsalt": f"caplens-{next(_figure_numbers)}"})
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure)
         out = io.StringIO()

@@ -43,7 +43,7 @@ def test_a_checkpoint_is_only_written_of_a_step_whose_loss_was_checked(context, 
     """A clock that runs on between two questions: whether a checkpoint is due is asked once in a step."""
     clock, saved = count(0.0, 20.0), []
     monkeypatch.setattr(fit, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(fit, "_save", lambda path, step, *rest: saved.append(step))
+    monkeypatch.setattr(fit, "save_checkpoint", lambda path, step, *rest: saved.append(step))
     layer = network()
     train(context, layer, squares(layer), Schedule(40, 1e-2, 0.0))
     assert len(saved) > 2

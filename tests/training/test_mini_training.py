@@ -92,7 +92,7 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
     recipe = read_recipe(MiniRecipe, None, ["text.steps=6", "distil.steps=6", "align.steps=6"], small=True)
     train_mini(training_data, tmp_path / "whole", recipe, seed=3, device="cpu")
     monkeypatch.setattr(fit, "_CHECKPOINT_SECONDS", -1.0)
-    saved = fit._save
+    saved = fit.save_checkpoint
     for stop in ("text", "distil", "align"):
 
         def save_and_stop(path, step, *rest, stop=stop):
@@ -100,10 +100,10 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
             if path.name.startswith(stop) and step == 3:
                 raise StoppedError
 
-        monkeypatch.setattr(fit, "_save", save_and_stop)
+        monkeypatch.setattr(fit, "save_checkpoint", save_and_stop)
         with pytest.raises(StoppedError):
             train_mini(training_data, tmp_path / "stopped", recipe, seed=3, device="cpu")
-    monkeypatch.setattr(fit, "_save", saved)
+    monkeypatch.setattr(fit, "save_checkpoint", saved)
     train_mini(training_data, tmp_path / "stopped", recipe, seed=3, device="cpu")
     for name in ("text", "distil", "align"):
         whole, stopped = (load_file(tmp_path / run / f"{name}.safetensors") for run in ("whole", "stopped"))

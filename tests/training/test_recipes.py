@@ -235,13 +235,13 @@ def test_bad_input_is_told_and_nothing_is_written(samples, rated, tuples, transl
 
 def test_a_checkpoint_of_another_architecture_is_told(samples, models, tmp_path, monkeypatch):
     monkeypatch.setattr(fit, "_CHECKPOINT_SECONDS", -1.0)
-    saved = fit._save
+    saved = fit.save_checkpoint
 
     def save_and_stop(*arguments):
         saved(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit, "_save", save_and_stop)
+    monkeypatch.setattr(fit, "save_checkpoint", save_and_stop)
     for family in ("mini", "hf"):
         with pytest.raises(KeyboardInterrupt):
             train_prmcs(samples, job(models[family], tmp_path / family, PrmcsRecipe, "train.steps=3", "train.photos=6"))

@@ -5,15 +5,14 @@ Each row of its files is a photo with three or four captions and their ratings, 
 captions in Flickr8k, Flickr30k or COCO, if the caption files of those data sets are in the same folder.
 """
 
-import csv
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from caplens.benchmarks.base import Published, count_warning
 from caplens.benchmarks.rating import RatedSamples, RatingBenchmark
-from caplens.data.files import Place, Source
-from caplens.data.records import add_once, find_file, numbers, read_fields, read_json, text
+from caplens.data.files import Source
+from caplens.data.records import add_once, find_file, numbers, read_cells, read_fields, read_json, text
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -72,10 +71,9 @@ def _read_ratings(data: Path, kind: str) -> dict[tuple[str, str, int], float]:
         names = [f"{part}_{kind}.csv", *([f"{part}_throughness.csv"] if kind == "thoroughness" else [])]
         path = find_file(data, names, f"the {kind} file of the part {part!r}", _WHERE)
         with Source(path) as source:
-            reader = csv.reader((line for _, line in source.lines()), delimiter=";")
-            next(reader, None)
-            for cells in reader:
-                place = Place(path, reader.line_num)
+            rows = read_cells(source, ";")
+            next(rows, None)
+            for place, cells in rows:
                 photo = PurePosixPath(cells[_PHOTO_COLUMN]).name if len(cells) > _PHOTO_COLUMN else ""
                 if not photo:
                     # The files end with summary rows.
@@ -99,7 +97,9 @@ def _read_references(data: Path) -> dict[str, list[str]]:
         if ".json" in name:
             document = read_json(path)
             try:
-                names = {image["id"]: PurePosixPath(image["file_name"]).stem for image in document["images"]}
+                names: dict[object, str] = {}
+                for image in document["images"]:
+                    add_once(names, image["id"], PurePosixPath(image["file_name"]).stem, path)
                 for annotation in document["annotations"]:
                     captions.setdefault(names[annotation["image_id"]], []).append(text(annotation["caption"], path))
             except (KeyError, TypeError):

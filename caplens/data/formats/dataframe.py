@@ -22,12 +22,17 @@ def is_dataframe(value: object) -> bool:
     return hasattr(value, "columns") and (hasattr(value, "itertuples") or hasattr(value, "iter_rows"))
 
 
+def has_ids(frame: Any) -> bool:
+    """Whether its rows have ids of their own."""
+    return bool({"id", "image_id"} & {canonical_name(str(column)) for column in frame.columns})
+
+
 def read_dataframe(frame: Any) -> Iterator[Sample]:
     """A sample per row; columns are named as in a file, and rows without an `id` are numbered."""
     columns = [canonical_name(str(column)) for column in frame.columns]
     if len(set(columns)) < len(columns):
         raise InputError("the data frame has two columns of one name. Rename one of them.")
-    numbered = not {"id", "image_id"} & set(columns)
+    numbered = not has_ids(frame)
     rows = frame.iter_rows() if hasattr(frame, "iter_rows") else frame.itertuples(index=False, name=None)
     for number, values in enumerate(rows):
         row = {name: _plain(value) for name, value in zip(columns, values, strict=True)}

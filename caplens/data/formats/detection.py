@@ -18,7 +18,7 @@ def detect_format(path: Path) -> tuple[str, Any]:
     with Source(path) as source:
         head = source.first_line()
         if not head or head.isspace():
-            raise InputError(f"{path}: the file is empty.")
+            raise InputError(f"{path}: the file is empty, or begins with nothing but empty lines.")
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(f"{path}: this is UTF-16. Convert it, e.g. with: iconv -f utf-16 -t utf-8 {path.name}")
         if head.startswith(b"PAR1"):

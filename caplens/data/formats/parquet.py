@@ -39,7 +39,11 @@ def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
         with arrow.parquet.ParquetFile(path) as table:
             names = _checked_names(table, path)
             for batch in _batches(arrow, table, path):
-                for values in zip(*(_shared(column.to_pylist(), long) for column in batch.columns), strict=True):
+                columns = [
+                    _values(arrow, column, f"{path}: the column {name!r}")
+                    for column, name in zip(batch.columns, names, strict=True)
+                ]
+                for values in zip(*(_shared(column, long) for column in columns), strict=True):
                     number += 1
                     place = Place(path, number, "row")
                     yield (
@@ -82,6 +86,20 @@ def _batches(arrow: Any, table: Any, path: Path) -> Iterator[Any]:
             if most > _MOST_VALUES:
                 raise InputError(f"{path}: a few rows hold lists of {most:,} values, which is more than is read at once.")
             yield batch
+
+
+def _values(arrow: Any, column: Any, what: str) -> list[Any]:
+    """The values of a column; as text, if they are times that Python has no value for, such as nanoseconds."""
+    unusable = (arrow.ArrowException, ValueError, OverflowError)
+    try:
+        return list(column.to_pylist())
+    except unusable:
+        try:
+            return list(column.cast(arrow.string()).to_pylist())
+        except unusable as error:
+            raise InputError(
+                f"{what} cannot be read ({' '.join(str(error).split())}). Leave it out, or write it as text."
+            ) from None
 
 
 def _shared(values: list[Any], long: dict[Any, Any]) -> list[Any]:

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from caplens.data.replacing import replacing
-from caplens.errors import CaplensError, reason
+from caplens.errors import CaplensError
 from caplens.progress import logger, track
+from caplens.training.loop.checkpoint import Best, Ema, checkpoint_of, load_checkpoint, save_checkpoint
 from caplens.training.loop.log import Log
 from caplens.training.loop.process_group import ProcessGroup
 
@@ -76,59 +76,6 @@ class RunContext:
     """Train in bfloat16 (autocast)."""
     group: ProcessGroup = field(default_factory=ProcessGroup)
     tensorboard: bool = False
-
-
-class Ema:
-    """Copies of networks whose weights are an exponential moving average of the trained ones.
-
-    `weight` is the decay of the average; with 0 the weights are those of the last step.
-    """
-
-    def __init__(self, networks: Mapping[str, nn.Module], weight: float) -> None:
-        self.networks = {name: deepcopy(network).requires_grad_(False).eval() for name, network in networks.items()}
-        self._weight = weight
-        self._averaged, self._trained = (
-            [tensor for name in networks for tensor in copies[name].state_dict().values() if tensor.is_floating_point()]
-            for copies in (self.networks, networks)
-        )
-
-    @torch.no_grad()
-    def update(self, step: int) -> None:
-        # The first weights are random, so the average forgets them sooner.
-        weight = min(self._weight, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self._averaged, self._trained, 1 - weight)
-
-    @contextmanager
-    def in_their_place(self) -> Iterator[None]:
-        """Give the trained networks the averaged weights while the block runs."""
-        self._swap()
-        try:
-            yield
-        finally:
-            self._swap()
-
-    @torch.no_grad()
-    def _swap(self) -> None:
-        for averaged, trained in zip(self._averaged, self._trained, strict=True):
-            copy = averaged.clone()
-            averaged.copy_(trained)
-            trained.copy_(copy)
-
-    def state(self) -> dict[str, dict[str, Tensor]]:
-        return {name: network.state_dict() for name, network in self.networks.items()}
-
-    def load(self, state: Mapping[str, Mapping[str, Tensor]]) -> None:
-        for name, network in self.networks.items():
-            network.load_state_dict(state[name])
-
-
-@dataclass
-class Best:
-    """The best validation value so far, its step, and the weights at that step."""
-
-    value: float = -math.inf
-    step: int = 0
-    state: dict[str, dict[str, Tensor]] | None = None
 
 
 def fit(
@@ -198,7 +145,7 @@ class _Stage:
         """Load the checkpoint, if there is one; returns the first step to take."""
         first = 0
         if self._checkpoint.is_file():
-            first = _resume(self._checkpoint, self._networks, self._optimizer, self._ema, self.best)
+            first = load_checkpoint(self._checkpoint, self._networks, self._optimizer, self._ema, self.best)
             logger.info(f"{self._name}: resuming at step {first} of {self._schedule.steps}.")
         self._context.group.wait()
         if self._context.group.is_main:
@@ -259,7 +206,7 @@ class _Stage:
     def save(self, done: int) -> None:
         """Write a checkpoint."""
         if self._context.group.is_main:
-            _save(self._checkpoint, done, self._networks, self._optimizer, self._ema, self.best)
+            save_checkpoint(self._checkpoint, done, self._networks, self._optimizer, self._ema, self.best)
         self._last_checkpoint = time.monotonic()
 
     def averaged_networks(self) -> dict[str, nn.Module]:
@@ -299,11 +246,6 @@ def _backward(loss_at: Callable[[int, Generator], Losses], step: int, rng: Gener
         total = total.to(loss.device) + loss.detach()
 
 
-def checkpoint_of(folder: Path, stage: str) -> Path:
-    """The file of an unfinished stage."""
-    return folder / f"{stage}.checkpoint.pt"
-
-
 def _parameter_groups(
     networks: Mapping[str, nn.Module], schedule: Schedule, faster: Sequence[str], times: float
 ) -> list[dict[str, Any]]:
@@ -317,41 +259,6 @@ def _parameter_groups(
     return [
         {"params": parameters, "lr": rate, "rate": rate, "weight_decay": decay} for (rate, decay), parameters in groups.items()
     ]
-
-
-def _save(
-    path: Path, step: int, networks: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, ema: Ema, best: Best
-) -> None:
-    state = {
-        "step": step,
-        "networks": {name: network.state_dict() for name, network in networks.items()},
-        "averages": ema.state(),
-        "optimizer": optimizer.state_dict(),
-        "best": [best.value, best.step, best.state],
-    }
-    with replacing(path) as temporary:
-        try:
-            torch.save(state, temporary)
-        except RuntimeError as error:
-            # PyTorch raises this where the disk is full.
-            raise OSError(f"{reason(error)}; is the disk full?") from None
-
-
-def _resume(path: Path, networks: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, ema: Ema, best: Best) -> int:
-    """Load a checkpoint; returns its step."""
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        for name, network in networks.items():
-            network.load_state_dict(state["networks"][name])
-        ema.load(state["averages"])
-        optimizer.load_state_dict(state["optimizer"])
-        best.value, best.step, best.state = state["best"]
-        return int(state["step"])
-    except Exception as error:
-        # Depending on the damage, PyTorch raises RuntimeError, EOFError, KeyError, UnpicklingError and others.
-        raise CaplensError(
-            f"{path}: this checkpoint does not fit ({reason(error)}). Remove it to start this stage again."
-        ) from None
 
 
 def shuffled(count: int, size: int, seed: int, device: str) -> Callable[[int], Tensor]:

@@ -17,7 +17,8 @@ from caplens.data.replacing import replacing
 from caplens.data.temporary import temporary_file
 from caplens.errors import InputError, option, reason
 from caplens.progress import logger, note_kept
-from caplens.training.loop.fit import Losses, RunContext, Schedule, Validation, checkpoint_of, fit
+from caplens.training.loop.checkpoint import checkpoint_of
+from caplens.training.loop.fit import Losses, RunContext, Schedule, Validation, fit
 from caplens.training.loop.process_group import ProcessGroup
 
 RUN = "run.json"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from caplens.data.languages import base_language
 from caplens.data.media import ImageSource
+from caplens.data.ratings import check_criteria, ratings_by
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
 
@@ -107,11 +108,13 @@ class RatedCaptions:
         """The samples that have an image, a caption and ratings."""
         index = ImageIndex()
         captions, values = [], []
-        for sample in samples:
-            caption = index.caption(sample) if sample.ratings else None
+        rated = [sample for sample in samples if sample.ratings]
+        check_criteria(rated, "Keep those of one.")
+        for sample in rated:
+            caption = index.caption(sample)
             if caption is not None:
                 captions.append(caption)
-                values.append(float(np.mean(sample.rating_values)))
+                values.append(float(np.mean([rating.value for rating in ratings_by(sample)])))
         if not captions:
             raise InputError("no caption has both an image and 'ratings'.")
         if not np.isfinite(values).all():
