@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from caplens.version import __version__
 
 if TYPE_CHECKING:
-    from caplens.api import agreement, bench, bench_many, compare, crossmodal, robustness, score, write_report
+    from caplens.api import agreement, bench, bench_many, compare, crossmodal, fit_mid, robustness, score, write_report
     from caplens.data import Rating, References, Sample, SampleFile, read_references
     from caplens.errors import CaplensError, InputError, MissingExtraError
     from caplens.metrics.function import metric
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "caplens.api": (
-        "agreement", "bench", "bench_many", "compare", "crossmodal", "robustness", "score", "write_report",
+        "agreement", "bench", "bench_many", "compare", "crossmodal", "fit_mid", "robustness", "score",
+        "write_report",
     ),
     "caplens.data": ("Rating", "References", "Sample", "SampleFile", "read_references"),
     "caplens.errors": ("CaplensError", "InputError", "MissingExtraError"),
@@ -49,6 +50,7 @@ __all__ = [
     "bench_many",
     "compare",
     "crossmodal",
+    "fit_mid",
     "load_results",
     "metric",
     "read_references",

@@ -1,8 +1,9 @@
 """What one does with caplens, as functions: score captions, compare systems, evaluate metrics, perturb captions."""
 
 from caplens.api.comparing import compare, crossmodal
+from caplens.api.fitting import fit_mid
 from caplens.api.judging import agreement, bench, bench_many
 from caplens.api.reporting import write_report
 from caplens.api.scoring import robustness, score
 
-__all__ = ["agreement", "bench", "bench_many", "compare", "crossmodal", "robustness", "score", "write_report"]
+__all__ = ["agreement", "bench", "bench_many", "compare", "crossmodal", "fit_mid", "robustness", "score", "write_report"]

@@ -30,6 +30,7 @@ COMMANDS = {
     "leakage": "leakage",
     "convert": "convert",
     "count-df": "count_df",
+    "mid": "mid",
     "list": "listing",
     "train": "train",
     "store": "store",

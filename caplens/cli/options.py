@@ -117,6 +117,12 @@ class MetricOptions:
     ] = None
     tokenizer: TokenizerOption = None
     df: DfOption = None
+    mid: Annotated[Path | None, typer.Option("--mid", help="The file of 'mid fit'. \\[default: fit MID on the references]")] = (
+        None
+    )
+    shrinkage: Annotated[
+        str | None, typer.Option(help="What is added to the variances of MID, or ledoit-wolf. \\[default: 0]")
+    ] = None
 
 
 @option_group
@@ -171,6 +177,8 @@ class ModelOptions:
             "lang": lang,
             "df": metrics.df,
             "tokenizer": metrics.tokenizer,
+            "mid": metrics.mid,
+            "shrinkage": metrics.shrinkage,
             "model": self.model[0] if self.model and len(self.model) == 1 else None,
             "prompt": _parsed_prompt(self.prompt),
             "weight": self.weight,

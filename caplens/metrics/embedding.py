@@ -68,7 +68,7 @@ class CosineCollector(Collector):
         pending, self._pending = self._pending, []
         samples = [sample for _, sample in pending]
         texts = (text for sample in samples for text in (self._caption(sample), *self._references(sample)))
-        self.engine.prepare([_image(sample) for sample in samples], texts)
+        self.engine.prepare([image_of(sample) for sample in samples], texts)
         for start in range(0, len(pending), _CHUNK):
             self._take_cosines(pending[start : start + _CHUNK])
 
@@ -86,7 +86,7 @@ class CosineCollector(Collector):
         return [caption._replace(caption=text) for text in sample.references if text and not text.isspace()]
 
     def _take_cosines(self, pending: list[Pending]) -> None:
-        images = self.engine.images([_image(sample) for _, sample in pending])
+        images = self.engine.images([image_of(sample) for _, sample in pending])
         self.errors |= {pending[place][0]: RowError(reason, unusable=True) for place, reason in images.errors.items()}
         readable = [place for place in range(len(pending)) if place not in images.errors]
         if not readable:
@@ -161,7 +161,7 @@ def _cosines(first: Vectors, second: Vectors) -> Floats:
     return cosines
 
 
-def _image(sample: Sample) -> ImageSource:
+def image_of(sample: Sample) -> ImageSource:
     assert sample.image is not None
     return sample.image
 

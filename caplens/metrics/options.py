@@ -17,6 +17,7 @@ from caplens.embed import Engine, Store, open_engine
 from caplens.embed.engine import Overlong
 from caplens.errors import InputError
 from caplens.metrics.document_frequency import DocumentFrequency
+from caplens.metrics.pair_statistics import PairStatistics, Shrinkage, parsed_shrinkage
 from caplens.metrics.prompts import Prompt
 
 ModelChoice = str | Backbone | Engine
@@ -32,6 +33,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "batch_size": (int,),
     "workers": (int,),
     "store": (Store, str, PathLike),
+    "mid": (PairStatistics, str, PathLike),
 }
 """Option -> what its value may be, beside None."""
 
@@ -63,6 +65,11 @@ class ScoringOptions:
         Images or texts encoded together, and threads or processes that decode images.
     store, keep_store
         The folder that vectors are kept in, by default the user's cache; False to keep none.
+    mid
+        The pairs that MID is fitted on: a file of `caplens mid fit`, or what `caplens.fit_mid` returns. By default, the images
+        and references of the captions being scored.
+    shrinkage
+        What is added to the variances of MID's Gaussians, or `ledoit-wolf`.
     """
 
     lang: str | None = None
@@ -80,6 +87,8 @@ class ScoringOptions:
     workers: int | None = None
     store: Store | str | PathLike[str] | None = None
     keep_store: bool = True
+    mid: str | PathLike[str] | PairStatistics | None = None
+    shrinkage: Shrinkage = 0.0
 
     def __post_init__(self) -> None:
         for name, types in _TYPES.items():
@@ -91,6 +100,7 @@ class ScoringOptions:
             raise InputError(f"a model is a name, a Backbone or an Engine, not {self.model!r}.")
         if self.weight is not None and not 0 < self.weight < math.inf:
             raise InputError(f"the weight must be above 0 and finite, not {self.weight}.")
+        object.__setattr__(self, "shrinkage", parsed_shrinkage(self.shrinkage))
 
     @staticmethod
     def of(options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> "ScoringOptions":
@@ -129,6 +139,11 @@ class ScoringOptions:
             overlong=self.overlong,
         )
 
+    def pair_statistics(self) -> PairStatistics | None:
+        if self.mid is None or isinstance(self.mid, PairStatistics):
+            return self.mid
+        return PairStatistics.load(self.mid)
+
     def document_frequency(self) -> DocumentFrequency | None:
         if self.df is None or isinstance(self.df, DocumentFrequency):
             return self.df
@@ -153,3 +168,5 @@ class ScoringKeywords(TypedDict, total=False):
     workers: int | None
     store: Store | str | PathLike[str] | None
     keep_store: bool
+    mid: str | PathLike[str] | PairStatistics | None
+    shrinkage: Shrinkage

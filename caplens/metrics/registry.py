@@ -64,6 +64,9 @@ METRICS = {
     "mcs": MetricEntry(
         "mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore with a multilingual text encoder and no prompt"
     ),
+    "mid": MetricEntry(
+        "mid", "Mid", "image, references or --mid, model", "MID: the mutual information of caption and image, in nats"
+    ),
     "clip+cider": MetricEntry("clip_cider", "ClipCider", "image, references, model", "the mean of CLIPScore and CIDEr-D"),
     "meteor": MetricEntry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
     "spice": MetricEntry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
