@@ -1,6 +1,7 @@
 """MID beside its definition: log p(x, y) - log p(x) - log p(y) under normal distributions, as scipy computes it."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from scipy.stats import multivariate_normal
 
 import caplens as package
 from caplens.errors import InputError
+from caplens.metrics import get_metric
+from caplens.metrics.mid import Mid
 from caplens.metrics.pair_statistics import LEDOIT_WOLF, PairGaussians, PairStatistics
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
@@ -154,6 +157,14 @@ def test_good_captions_score_above_bad_ones(fitted, caplens):
     assert np.isfinite(result["corpus"])
     assert "|shrinkage:0.001|" in result["signature"]
     assert "|pairs:" in result["signature"]
+
+
+def test_statistics_of_python_are_those_of_a_file(fitted):
+    metrics = [get_metric("mid", mid=mid, shrinkage=1e-3) for mid in (fitted, PairStatistics.load(fitted))]
+    assert all(isinstance(metric, Mid) for metric in metrics)
+    samples = [replace(sample, image=EXAMPLES / str(sample.image)) for sample in package.SampleFile(EXAMPLES / "good.jsonl")]
+    first, second = (metric(samples).values for metric in metrics)
+    np.testing.assert_array_equal(first, second)
 
 
 def test_fitting_on_the_command_line(tmp_path, caplens, fitted):
