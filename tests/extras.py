@@ -8,6 +8,7 @@ import pytest
 
 EXTRAS = {
     "pyarrow": "parquet",
+    "av": "video",
     "sacrebleu": "sacrebleu",
     "jieba": "cjk",
     "MeCab": "cjk",

@@ -28,6 +28,7 @@ def set_up(root: Path) -> Path:
     flickr8k = _flickr8k(root / "flickr8k", photos)
     tiny_data.make(root / "data")
     shutil.copytree(flickr8k, root / "data" / "benchmarks" / "flickr8k")
+    _videos(root, photos)
     _crossmodal(root)
     _plugin(root)
     _models(root)
@@ -75,6 +76,12 @@ def _flickr8k(folder: Path, photos: Path) -> Path:
     ]
     (root / "kiwi.tsv").write_text("\n".join(["lang\tcaption\tquality", *quality]) + "\n", encoding="utf-8")
     return folder
+
+
+def _videos(root: Path, photos: Path) -> None:
+    """A video as a folder of frames."""
+    shutil.copytree(photos, root / "videos" / "clip")
+    _write(root / "clips.jsonl", [{"id": str(number), "video": "clip", "caption": "a cat"} for number in range(2)])
 
 
 def _crossmodal(root: Path) -> None:

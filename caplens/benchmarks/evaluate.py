@@ -72,13 +72,13 @@ def evaluate_metrics(
     loaded = load_checked(benchmark, home, protocol, lang)
     unavailable = {} if any(sample.references for sample in loaded.samples) else {"references": "there are no references"}
     samples, present = loaded.samples, np.ones(len(loaded.samples), dtype=np.bool_)
-    if any("image" in metric.needs for metric in metrics):
+    if any({"image", "video"} & metric.needs for metric in metrics):
         try:
             samples, present = _with_files(benchmark, samples, images or benchmark.image_folder(home))
         except InputError:
             if not skip:
                 raise
-            unavailable["image"] = "its images are missing"
+            unavailable |= {"image": "its images are missing", "video": "its videos are missing"}
     metrics, warnings = _usable(benchmark, metrics, unavailable, skip)
     scored = score_data(benchmark.name, loaded, samples, present, metrics)
     source, published = benchmark.published_for(protocol, lang)
@@ -207,11 +207,13 @@ def _general(why: str, sample: Sample) -> str:
 def _with_files(benchmark: Benchmark[Any], samples: list[Sample], images: str | PathLike[str]) -> tuple[list[Sample], Flags]:
     """The samples with their images' files, and which of those exist."""
     located = benchmark.located(samples, images)
-    exists = {str(sample.image): Path(str(sample.image)).is_file() for sample in located}
-    present = np.array([exists[str(sample.image)] for sample in located])
+    paths = [str(sample.video if sample.image is None else sample.image) for sample in located]
+    exists = {path: Path(path).exists() for path in paths}
+    present = np.array([exists[path] for path in paths])
     if not present.any():
+        what = "images" if samples[0].video is None else "videos"
         raise InputError(
-            f"{images}: none of the {len(exists):,} images of {benchmark.name} is there, such as {samples[0].group}."
+            f"{images}: none of the {len(exists):,} {what} of {benchmark.name} is there, such as {samples[0].group}."
         )
     return located, present
 

@@ -53,6 +53,7 @@ _FOR = {
     "augment": "making images and captions",
     "tensorboard": "--tensorboard",
     "frames": "tables of pandas and polars",
+    "video": "videos",
     "use": "caplens-mini-use, and the sentence space of train mini",
 }
 

@@ -137,7 +137,7 @@ class ModelOptions:
             " \\[default: caplens-mini]"
         ),
     ] = None
-    images: Annotated[Path | None, _model_option(help="The folder that the images' names are relative to.")] = None
+    images: Annotated[Path | None, _model_option(help="The folder that the names of images and videos are relative to.")] = None
     prompt: Annotated[
         list[str] | None,
         _model_option(
@@ -145,6 +145,14 @@ class ModelOptions:
         ),
     ] = None
     weight: Annotated[float | None, _model_option(help="CLIPScore's w. \\[default: the metric's or the model's]")] = None
+    frames: Annotated[
+        int | None, _model_option(help="Frames of a video that are looked at. \\[default: 10]", min=1, max=4096)
+    ] = None
+    fps: Annotated[float | None, _model_option(help="Instead, so many frames for each second.")] = None
+    idf: Annotated[
+        str | None,
+        _model_option(help="For EMScore, a file of captions that says how rare words are, or none. \\[default: the references]"),
+    ] = None
     overlong: Annotated[
         Overlong | None,
         _model_option(help="Texts longer than the model takes: truncate, or split into sentences and average."),
@@ -182,6 +190,9 @@ class ModelOptions:
             "model": self.model[0] if self.model and len(self.model) == 1 else None,
             "prompt": _parsed_prompt(self.prompt),
             "weight": self.weight,
+            "frames": self.frames,
+            "fps": self.fps,
+            "idf": self.idf,
             "overlong": self.overlong,
             "device": self.device,
             "dtype": self.dtype,

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from PIL.Image import Image
 
-from caplens.data.media import ADDRESS, ImageSource, MissingImage
+from caplens.data.media import ADDRESS, ImageSource, MissingImage, VideoSource
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".avi", ".mov", ".gif")
 
 
 def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Iterator[Sample]:
@@ -20,10 +21,25 @@ def with_images(samples: Iterable[Sample], folder: str | PathLike[str]) -> Itera
     root = os.path.abspath(folder)  # noqa: PTH100
     if not Path(root).is_dir():
         raise InputError(f"{folder}: there is no such folder of images.")
-    return (
-        sample if isinstance(sample.image, bytes | Image) else replace(sample, image=_image_in(root, sample))
-        for sample in samples
-    )
+    return (_in_folder(sample, root) for sample in samples)
+
+
+def _in_folder(sample: Sample, root: str) -> Sample:
+    if isinstance(sample.video, str | PathLike):
+        sample = replace(sample, video=_video_in(root, str(sample.video)))
+    if isinstance(sample.image, bytes | Image) or (sample.video is not None and sample.image is None):
+        return sample
+    return replace(sample, image=_image_in(root, sample))
+
+
+def _video_in(root: str, name: str) -> VideoSource:
+    """A video or folder of frames of this name, with or without one of the usual suffixes; never from outside the folder."""
+    path = os.path.normpath(os.path.join(root, name))  # noqa: PTH118
+    if ADDRESS.match(name):
+        return name
+    if not path.startswith(os.path.join(root, "")):  # noqa: PTH118
+        raise InputError(f"the video {name} is outside the folder {root}.")
+    return next((path + suffix for suffix in ("", *VIDEO_SUFFIXES) if os.path.exists(path + suffix)), path)  # noqa: PTH110
 
 
 def _image_in(root: str, sample: Sample) -> ImageSource:

@@ -23,7 +23,9 @@ from caplens.embed.decode_pool import ImageItem
 from caplens.embed.executors import EncodedBatch, Executor, LocalExecutor
 from caplens.embed.images import UnreadableError, image_key
 from caplens.embed.keys import Text, text_key
+from caplens.embed.sequences import FrameEmbeddings, SequenceEncoder
 from caplens.embed.store import Store, default_store
+from caplens.embed.videos import FrameChoice, VideoClip
 from caplens.errors import InputError
 from caplens.progress import note_kept, track
 from caplens.text.sentences import split_sentences
@@ -107,6 +109,7 @@ class Engine:
             note_kept(f"Vectors that were encoded are in {store.folder} and are not encoded again.")
         self._vectors = self._store.model_vectors(backbone.name, backbone.fingerprint)
         self._executor = executor or LocalExecutor(backbone, batch_size, workers)
+        self._sequences = SequenceEncoder(backbone, self._vectors, workers)
         self._keys: dict[tuple[str, int, int], bytes] = {}
         """Path, size and time of change -> key, so that a file is hashed once however often it is scored."""
         self._unreadable: dict[bytes, str] = {}
@@ -165,6 +168,14 @@ class Engine:
             self._average_sentences({row[text]: text for text in keys if truncated[row[text]]}, vectors, truncated)
         index = np.array([row[text] for text in texts], dtype=np.int64)
         return TextEmbeddings(vectors, index, truncated[index])
+
+    def frames(self, clips: Sequence[VideoClip], choice: FrameChoice) -> FrameEmbeddings:
+        """The vectors of the chosen frames of videos."""
+        return self._sequences.frames(clips, choice)
+
+    def tokens(self, texts: Sequence[Text]) -> list[Vectors]:
+        """The vectors of each text's tokens, from its start to its end marker."""
+        return self._sequences.tokens(texts)
 
     def _average_sentences(self, overlong: dict[int, Text], vectors: Vectors, truncated: Flags) -> None:
         """Put the mean over its sentences in place of each overlong text's vector; a sentence that is itself too long is cut."""

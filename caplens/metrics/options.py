@@ -15,6 +15,7 @@ from caplens.backbones.mini import DEFAULT
 from caplens.data.languages import base_language
 from caplens.embed import Engine, Store, open_engine
 from caplens.embed.engine import Overlong
+from caplens.embed.videos import DEFAULT_FRAMES, FrameChoice, check_choice
 from caplens.errors import InputError
 from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.pair_statistics import PairStatistics, Shrinkage, parsed_shrinkage
@@ -34,6 +35,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "workers": (int,),
     "store": (Store, str, PathLike),
     "mid": (PairStatistics, str, PathLike),
+    "frames": (int,),
+    "fps": (int, float),
+    "idf": (str, PathLike),
 }
 """Option -> what its value may be, beside None."""
 
@@ -70,6 +74,10 @@ class ScoringOptions:
         and references of the captions being scored.
     shrinkage
         What is added to the variances of MID's Gaussians, or `ledoit-wolf`.
+    frames, fps
+        The frames of a video that are looked at: so many, evenly spaced, or so many per second.
+    idf
+        The captions by which EMScore knows rare words: a file, or `none`. By default the references, else the captions.
     """
 
     lang: str | None = None
@@ -89,6 +97,9 @@ class ScoringOptions:
     keep_store: bool = True
     mid: str | PathLike[str] | PairStatistics | None = None
     shrinkage: Shrinkage = 0.0
+    frames: int = DEFAULT_FRAMES
+    fps: float | None = None
+    idf: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         for name, types in _TYPES.items():
@@ -101,6 +112,7 @@ class ScoringOptions:
         if self.weight is not None and not 0 < self.weight < math.inf:
             raise InputError(f"the weight must be above 0 and finite, not {self.weight}.")
         object.__setattr__(self, "shrinkage", parsed_shrinkage(self.shrinkage))
+        self.frame_choice()
 
     @staticmethod
     def of(options: "ScoringOptions | None" = None, **keywords: Unpack["ScoringKeywords"]) -> "ScoringOptions":
@@ -139,6 +151,9 @@ class ScoringOptions:
             overlong=self.overlong,
         )
 
+    def frame_choice(self) -> FrameChoice:
+        return check_choice(self.frames, self.fps)
+
     def pair_statistics(self) -> PairStatistics | None:
         if self.mid is None or isinstance(self.mid, PairStatistics):
             return self.mid
@@ -170,3 +185,6 @@ class ScoringKeywords(TypedDict, total=False):
     keep_store: bool
     mid: str | PathLike[str] | PairStatistics | None
     shrinkage: Shrinkage
+    frames: int
+    fps: float | None
+    idf: str | PathLike[str] | None

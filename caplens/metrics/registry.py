@@ -64,6 +64,19 @@ METRICS = {
     "mcs": MetricEntry(
         "mcs", "MultilingualClipScore", "image, model", "MCS: CLIPScore with a multilingual text encoder and no prompt"
     ),
+    "emscore": MetricEntry(
+        "emscore", "EmScore", "video, model", "EMScore: how near a caption is to a video, as a whole and word by frame"
+    ),
+    "refemscore": MetricEntry(
+        "emscore", "RefEmScore", "video, references, model", "the mean of EMScore against the video and the nearest reference"
+    ),
+    "pacs-video": MetricEntry("emscore", "PacSVideo", "video, PAC-S checkpoint", "PAC-S for video: EMScore with its checkpoint"),
+    "refpacs-video": MetricEntry(
+        "emscore",
+        "RefPacSVideo",
+        "video, references, PAC-S checkpoint",
+        "the mean of PAC-S against the video and the nearest reference",
+    ),
     "mid": MetricEntry(
         "mid", "Mid", "image, references or --mid, model", "MID: the mutual information of caption and image, in nats"
     ),

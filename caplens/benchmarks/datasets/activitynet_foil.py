@@ -28,7 +28,19 @@ class ActivityNetFoil(PreferenceBenchmark):
         Published(
             "Sarto et al. 2023 (PAC-S), table 6",
             "accuracy",
-            {"accuracy": {"bleu1": 60.1, "bleu4": 66.1, "rouge-l": 56.7, "meteor": 72.9, "cider": 77.9}},
+            {
+                "accuracy": {
+                    "bleu1": 60.1,
+                    "bleu4": 66.1,
+                    "rouge-l": 56.7,
+                    "meteor": 72.9,
+                    "cider": 77.9,
+                    "emscore": 89.5,
+                    "refemscore": 92.4,
+                    "pacs-video": 90.1,
+                    "refpacs-video": 93.5,
+                }
+            },
         ),
     )
 
@@ -55,7 +67,10 @@ class ActivityNetFoil(PreferenceBenchmark):
                     for number, part in enumerate(paragraph):
                         interval = first_annotator[video]["timestamps"][number]
                         references = _overlapping_sentences(interval, second_annotator.get(video, {}))
-                        samples.append(Sample(f"{video} {kind} {number}", part["sentence"], references, video=video, lang="en"))
+                        seconds = {"start": interval[0], "end": interval[1], "duration": first_annotator[video].get("duration")}
+                        samples.append(
+                            Sample(f"{video} {kind} {number}", part["sentence"], references, video=video, lang="en", meta=seconds)
+                        )
                 trials.append(Trial("accuracy", video, ((sides[0], sides[1]),)))
         except KeyError as error:
             raise InputError(f"{data}: these are not the files of ActivityNet-FOIL; the key {error} is missing.") from None

@@ -25,6 +25,8 @@ _ONE_REF = {
     "rouge-l": (12.5, 16.3),
     "meteor": (16.4, 21.5),
     "cider": (17.3, 22.6),
+    "refemscore": (28.6, 37.1),
+    "refpacs-video": (31.4, 40.5),
 }
 _NINE_REFS = {
     "bleu1": (28.9, 37.0),
@@ -32,13 +34,23 @@ _NINE_REFS = {
     "rouge-l": (23.8, 30.9),
     "meteor": (27.6, 35.7),
     "cider": (27.8, 36.1),
+    "refemscore": (36.8, 47.2),
+    "refpacs-video": (38.1, 48.8),
 }
+_NO_REFS = {"emscore": (23.2, 30.3), "pacs-video": (25.1, 32.6)}
+_REFERENCES = {"9-refs": 9, "1-ref": 1, "no-refs": 0, **{f"{number}-refs": number for number in range(2, 9)}}
+"""Protocol -> how many references count."""
 
 
 class VatexEval(RatingBenchmark):
     name = "vatex-eval"
     summary = "ratings (1 to 5) of 18,000 captions of videos"
-    protocols = {"9-refs": "nine references", "1-ref": "one reference", "no-refs": "no references"}
+    protocols = {
+        "9-refs": "nine references",
+        "1-ref": "one reference",
+        "no-refs": "no references",
+        **{f"{number}-refs": f"{number} references" for number in range(2, 9)},
+    }
     coefficients = ("tau-b", "spearman")
     folder, marker = "vatex-eval", "candidates_list.json"
     image_folders = ("videos",)
@@ -48,7 +60,7 @@ class VatexEval(RatingBenchmark):
             protocol,
             {name: {metric: row[column] for metric, row in table.items()} for column, name in enumerate(("tau-b", "spearman"))},
         )
-        for protocol, table in (("9-refs", _NINE_REFS), ("1-ref", _ONE_REF))
+        for protocol, table in (("9-refs", _NINE_REFS), ("1-ref", _ONE_REF), ("no-refs", _NO_REFS))
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
@@ -60,7 +72,7 @@ class VatexEval(RatingBenchmark):
         if not len(captions) == len(reference_lists) == len(videos) == by_rater.shape[1]:
             counts = f"{len(captions)}, {len(reference_lists)}, {len(videos)} and {by_rater.shape[1]}"
             raise InputError(f"{data}: the four files are about {counts} captions; they belong to different data.")
-        reference_count = {"9-refs": 9, "1-ref": 1, "no-refs": 0}[protocol]
+        reference_count = _REFERENCES[protocol]
         samples = [
             Sample(f"{video} {row}", caption, texts(references, data)[:reference_count], video=video, lang="en")
             for row, (caption, references, video) in enumerate(zip(captions, reference_lists, videos, strict=True))

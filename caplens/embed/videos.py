@@ -1,0 +1,267 @@
+"""Reading videos: the frames that are wanted, as a person would see them, or one sentence why not.
+
+The packets of a file are read once without decoding, which gives the times of all frames, however irregular; then only what lies
+between a wanted frame and the key frame before it is decoded. A video may also be a folder of images, or images in memory.
+"""
+
+import hashlib
+import io
+import math
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from caplens.backbones.transform import Pixels
+from caplens.data.files import open_regular
+from caplens.data.media import ADDRESS, Frames, ImageSource, VideoSource, media_name
+from caplens.embed import images
+from caplens.embed.images import TooLargeError, UnreadableError, image_key, opened
+from caplens.embed.keys import content_key
+from caplens.errors import InputError, MissingExtraError, option
+
+DEFAULT_FRAMES = 10
+_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,mpegts,mpeg,flv,ogg,asf"
+"""What is opened; not playlists, which name other files."""
+_IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+_BUFFERED = 20
+"""Frames that a decoder keeps at most, in bytes of 1.5 a pixel."""
+_NUMBER = re.compile(r"(\d+)")
+
+
+class FrameChoice(NamedTuple):
+    """Which frames of a video are looked at."""
+
+    number: int = DEFAULT_FRAMES
+    """So many, evenly spaced from the first to the last."""
+    fps: float | None = None
+    """Instead, so many per second."""
+
+    @property
+    def label(self) -> str:
+        return str(self.number) if self.fps is None else f"{self.fps:g}fps"
+
+    def indices(self, times: Sequence[float]) -> list[int]:
+        """The frames that are wanted of those shown at these seconds, in order of time."""
+        if self.fps is None:
+            return [int(index) for index in np.linspace(0, len(times) - 1, self.number)]
+        seconds = np.arange(times[0], times[-1] + 1e-9, 1 / self.fps)
+        return sorted({max(0, int(place) - 1) for place in np.searchsorted(times, seconds + 1e-9, side="right")})
+
+
+class VideoClip(NamedTuple):
+    """A video, or what it shows between two seconds."""
+
+    source: VideoSource
+    start: float | None = None
+    end: float | None = None
+    duration: float | None = None
+    """Seconds of a video that is given as frames."""
+
+    def part(self, times: Sequence[float]) -> range:
+        """The frames between start and end; at least one."""
+        first = 0 if self.start is None else int(np.searchsorted(times, self.start - 1e-9))
+        last = len(times) if self.end is None else int(np.searchsorted(times, self.end - 1e-9))
+        first = min(first, len(times) - 1)
+        return range(first, max(first + 1, last))
+
+
+def check_choice(number: int, fps: float | None) -> FrameChoice:
+    """The choice of frames; an error if there can be none."""
+    if number < 1 or (fps is not None and not 0 < fps < math.inf):
+        raise InputError(
+            f"a video needs at least one frame: {option('frames', '1')} or more, and a number above 0 for {option('fps')}."
+        )
+    return FrameChoice(number, fps)
+
+
+def clip_key(clip: VideoClip, choice: FrameChoice) -> bytes:
+    """By content: the hash of the file, and which of its frames are wanted."""
+    about = f"{clip.start} {clip.end} {clip.duration} {choice.label}".encode()
+    sources = _frame_sources(clip.source)
+    if sources is not None:
+        return content_key(b"v", about + b"".join(image_key(source) for source in sources))
+    with _open_file(clip.source) as (file, name):
+        try:
+            return content_key(b"v", about + hashlib.file_digest(file, "sha256").digest())  # type: ignore[arg-type]
+        except OSError as error:
+            raise UnreadableError(f"{name} cannot be read ({error.strerror or error})") from None
+
+
+def read_frames(clip: VideoClip, choice: FrameChoice, transform: Callable[[Image.Image], Pixels]) -> list[Pixels]:
+    """The frames that are wanted, each as the model takes it."""
+    sources = _frame_sources(clip.source)
+    if sources is not None:
+        return _listed_frames(sources, clip, choice, transform)
+    with _open_file(clip.source) as (file, name):
+        try:
+            return _decoded_frames(file, name, clip, choice, transform)
+        except UnreadableError:
+            raise
+        except (_av().FFmpegError, ValueError, ArithmeticError, IndexError) as error:
+            raise UnreadableError(f"{name} cannot be decoded as a video ({_reason(error)})") from None
+
+
+def _av() -> Any:
+    try:
+        import av
+    except ImportError:
+        raise MissingExtraError("Reading videos", "av", "pip install 'caplens[video]'") from None
+    return av
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+@contextmanager
+def _open_file(source: VideoSource) -> Iterator[tuple[IO[bytes], str]]:
+    """The content of a video file, and the name by which messages call it."""
+    if isinstance(source, str) and ADDRESS.match(source):
+        raise UnreadableError(f"{source} is an address; videos are not downloaded")
+    name = media_name(source, "video")
+    try:
+        file = io.BytesIO(source) if isinstance(source, bytes) else open_regular(source)  # type: ignore[arg-type]
+    except FileNotFoundError:
+        raise UnreadableError(f"there is no file {name}") from None
+    except (OSError, ValueError) as error:
+        raise UnreadableError(f"{name} cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    with file:
+        if not file.read(1):
+            raise UnreadableError(f"{name} is empty")
+        file.seek(0)
+        yield file, name
+
+
+def _frame_sources(source: VideoSource) -> tuple[ImageSource, ...] | None:
+    """The images of a video that is given as such, or as a folder; None for a file."""
+    if isinstance(source, Frames):
+        if not source.images:
+            raise UnreadableError("the video has no frames")
+        return source.images
+    if isinstance(source, bytes) or not os.path.isdir(source):  # noqa: PTH112
+        return None
+    files = [entry for entry in Path(source).iterdir() if entry.suffix.lower() in _IMAGE_SUFFIXES and entry.is_file()]
+    if not files:
+        raise UnreadableError(f"{source} is a folder without images")
+    return tuple(str(file) for file in sorted(files, key=_natural_order))
+
+
+def _natural_order(file: Path) -> list[tuple[int, str]]:
+    """frame2 before frame10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(file.name)]
+
+
+def _listed_frames(
+    sources: Sequence[ImageSource], clip: VideoClip, choice: FrameChoice, transform: Callable[[Image.Image], Pixels]
+) -> list[Pixels]:
+    count = len(sources)
+    if clip.duration is None:
+        if choice.fps is not None or clip.start is not None or clip.end is not None:
+            raise UnreadableError("the seconds of single frames are not known; give the 'duration' of the video")
+        part: Sequence[int] = range(count)
+        times = [float(index) for index in part]
+    else:
+        # The frames of ActivityNet-FOIL: t0 * F // duration up to t1 * F // duration.
+        first = min(count - 1, int((clip.start or 0) * count // clip.duration))
+        last = count if clip.end is None else int(clip.end * count // clip.duration)
+        part = range(first, max(first + 1, min(count, last)))
+        times = [index * clip.duration / count for index in part]
+    chosen = [part[index] for index in choice.indices(times)]
+    pixels = {}
+    for index in dict.fromkeys(chosen):
+        with opened(sources[index]) as image:
+            pixels[index] = transform(image)
+    return [pixels[index] for index in chosen]
+
+
+class _Timeline(NamedTuple):
+    """When the frames of a stream are shown, in its own units."""
+
+    shown: list[int]
+    keys: list[int]
+    """Frames from which decoding can begin."""
+
+    @classmethod
+    def of(cls, container: Any, stream: Any) -> "_Timeline":
+        shown, keys = [], []
+        for packet in container.demux(stream):
+            time = packet.pts if packet.pts is not None else packet.dts
+            if time is not None and packet.size and not packet.is_discard:
+                shown.append(time)
+                if packet.is_keyframe:
+                    keys.append(time)
+        return cls(sorted(shown), sorted(keys))
+
+
+def _decoded_frames(
+    file: IO[bytes], name: str, clip: VideoClip, choice: FrameChoice, transform: Callable[[Image.Image], Pixels]
+) -> list[Pixels]:
+    with _container(file) as (container, stream):
+        _check_stream(stream, name)
+        timeline = _Timeline.of(container, stream)
+        scale = float(stream.time_base)
+    if not timeline.shown:
+        raise UnreadableError(f"{name} has no frames")
+    times = [(time - timeline.shown[0]) * scale for time in timeline.shown]
+    part = clip.part(times)
+    chosen = [timeline.shown[part[index]] for index in choice.indices([times[index] for index in part])]
+    file.seek(0)
+    pixels: dict[int, Pixels] = {}
+    with _container(file) as (container, stream):
+        for time, frame in _frames_at(container, stream, sorted(set(chosen)), timeline.keys, name):
+            image = frame.to_image()
+            pixels[time] = transform(image.rotate(frame.rotation, expand=True) if frame.rotation else image)
+    return [pixels[time] for time in chosen]
+
+
+@contextmanager
+def _container(file: IO[bytes]) -> Iterator[tuple[Any, Any]]:
+    """The file and its first stream of pictures."""
+    options = {"format_whitelist": _FORMATS, "protocol_whitelist": ""}
+    with _av().open(file, container_options=options, metadata_errors="replace") as container:
+        stream = next(iter(container.streams.video), None)
+        if stream is not None and stream.codec_context is not None:
+            # One thread for each video: many are read at a time.
+            stream.codec_context.thread_count = 1
+        yield container, stream
+
+
+def _check_stream(stream: Any, name: str) -> None:
+    if stream is None:
+        raise UnreadableError(f"{name} has no pictures, only sound or text")
+    if stream.codec_context is None:
+        raise UnreadableError(f"{name} is encrypted, or in a format that cannot be decoded")
+    needed = stream.codec_context.width * stream.codec_context.height * (_BUFFERED * 3 // 2 + 4)
+    if needed > images.budget.limit:
+        raise TooLargeError(f"{name} has frames of {stream.codec_context.width} x {stream.codec_context.height} pixels")
+
+
+def _frames_at(container: Any, stream: Any, wanted: Sequence[int], keys: Sequence[int], name: str) -> Iterator[tuple[int, Any]]:
+    """The frames shown at these times, in order; what lies before the key frame of the next one is skipped."""
+    frames = container.decode(stream)
+    last: Any = None
+    for time in wanted:
+        place = bisect_right(keys, time)
+        key = keys[place - 1] if place else None
+        if key is not None and key > (_time(last) if last is not None else keys[0]):
+            container.seek(key, stream=stream, backward=True)
+            frames, last = container.decode(stream), None
+        while last is None or _time(last) < time:
+            last = next(frames, None)
+            if last is None:
+                raise UnreadableError(f"{name} is damaged: it ends before its last frame")
+        yield time, last
+
+
+def _time(frame: Any) -> int:
+    time = frame.pts if frame.pts is not None else frame.dts
+    if time is None:
+        raise ValueError("a frame has no time")
+    return int(time)
