@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from caplens.arrays import Flags, Vectors
+from caplens.data.files import open_regular
 from caplens.data.replacing import ensure_not_output
 from caplens.data.temporary import temporary_file
 from caplens.errors import CaplensError, option
@@ -32,6 +33,8 @@ LOCK_TIMEOUT = 60
 """Seconds to wait for another process that is writing."""
 _LOCK_PAUSE = 0.01
 _KEYS_PER_QUERY = 500
+_VERSIONS, _KNOWN_VERSIONS = slice(18, 20), (1, 2)
+"""Where a file of SQLite says which version of the format it has, for writing and for reading."""
 _SMALL_STEPS = 512
 """Rows that are tried one by one after a damaged one."""
 _ENVIRONMENT_ERRORS = {
@@ -147,7 +150,7 @@ class ModelVectors:
             try:
                 return query(self._connected())
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                if not is_damage(error):
+                if not self._is_damage(error):
                     raise self._unusable(error) from None
                 return self._rewrite({table: _salvaged(self.path, table) for table in _COLUMNS}), -1
 
@@ -182,7 +185,7 @@ class ModelVectors:
             try:
                 return query(self._connected())
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                if damaged or not is_damage(error):
+                if damaged or not self._is_damage(error):
                     raise self._unusable(error) from None
                 damaged = True
             logger.warning(f"{self.path}: the store of vectors is damaged; what can be read of it is kept")
@@ -192,6 +195,14 @@ class ModelVectors:
         if self._connection is None:
             self._connection = self._open()
         return self._connection
+
+    def _is_damage(self, error: Exception) -> bool:
+        """SQLite takes a file whose format is of a version that it does not know for one that may only be read."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:
+            return is_damage(error)
+        with open_regular(self.path) as file:
+            header = file.read(_VERSIONS.stop)
+        return any(version not in _KNOWN_VERSIONS for version in header[_VERSIONS])
 
     def _unusable(self, error: Exception) -> CaplensError:
         return CaplensError(

@@ -156,6 +156,19 @@ def test_bytes_changed_at_random_never_change_a_vector(seed):
     kept.close()
 
 
+@pytest.mark.parametrize("place", [18, 19])
+def test_a_version_that_sqlite_does_not_know_is_damage(tmp_path, place):
+    vectors = Store(tmp_path).model_vectors("m", "1" * 64)
+    vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+    vectors.close()
+    content = bytearray(vectors.path.read_bytes())
+    content[place] = 77
+    vectors.path.write_bytes(content)
+    vectors.put(keys_of(3), vectors_of(3), [False] * 3)
+    assert vectors.get(keys_of(3)).present.all()
+    vectors.close()
+
+
 def test_verify_is_no_use_of_the_store_and_tells_of_damaged_files(tmp_path):
     store = Store(tmp_path)
     for name in "12":
