@@ -81,6 +81,9 @@ def _flickr8k(folder: Path, photos: Path) -> Path:
 def _videos(root: Path, photos: Path) -> None:
     """A video as a folder of frames."""
     shutil.copytree(photos, root / "videos" / "clip")
+    vatex = {"candidates_list": ["a cat", "a dog runs", "a man"], "gts_list": [["a cat"] * 9] * 3, "video_ids": ["clip"] * 3}
+    (root / "vatex-eval").mkdir()
+    tiny_models.save_json(root / "vatex-eval", **vatex, human_scores=[[1, 2, 3]] * 3)
     _write(root / "clips.jsonl", [{"id": str(number), "video": "clip", "caption": "a cat"} for number in range(2)])
 
 

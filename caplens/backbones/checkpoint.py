@@ -2,6 +2,9 @@
 
 Their keys follow OpenAI's naming, under `state_dict`. Loading such a file with `strict=False` into a model with other keys
 changes nothing, and scores are then silently plain CLIPScore. So keys must match, and at least one weight must change.
+
+Low-rank adapters, which those of PAC-S++ have, are merged into their weights. A checkpoint may have positions for longer texts
+than the model has (Long-CLIP); the model then takes these.
 """
 
 from collections.abc import Callable
@@ -15,6 +18,10 @@ from caplens.data.files import expanded
 from caplens.errors import InputError
 
 Names = Callable[[dict[str, Any]], dict[str, Any]]
+Lengthen = Callable[[Any, int], None]
+_DOWN, _UP = _ADAPTERS = "lora_A", "lora_B"
+_KERNEL_DIMENSIONS = 4
+_POSITIONS, _LATER_POSITIONS, _FIRST_POSITIONS = "positional_embedding", "positional_embedding_res", 20
 
 _BUFFERS = {"input_resolution", "context_length", "vocab_size"}
 """Numbers that OpenAI's files store beside the weights."""
@@ -88,12 +95,16 @@ def to_transformers(state: dict[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def apply(network: Any, path: Path, rename: Names = lambda state: state) -> None:
+def apply(network: Any, path: Path, rename: Names = lambda state: state, lengthen: Lengthen | None = None) -> None:
     """Replace the weights of a network by those of a checkpoint.
 
-    `rename` converts the checkpoint's keys, if the network has other ones.
+    `rename` converts the checkpoint's keys, if the network has other ones; `lengthen` gives it positions for longer texts.
     """
     state = {key: value for key, value in read_weights(path).items() if key not in _BUFFERS}
+    state = _one_table_of_positions(_with_adapters(state, path))
+    positions = state.get(_POSITIONS)
+    if lengthen is not None and positions is not None:
+        lengthen(network, len(positions))
     current = network.state_dict()
     if not state.keys() <= current.keys():
         state = rename(state)
@@ -103,6 +114,30 @@ def apply(network: Any, path: Path, rename: Names = lambda state: state) -> None
     _check_no_missing_keys(weights, current, path)
     _check_weights_change(weights, current, path)
     network.load_state_dict(weights, strict=False)
+
+
+def _with_adapters(state: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The weights W + B A / rank. The adapter of a convolution has `rank` rows for each row of its kernel."""
+    merged = {key.replace(".conv.", "."): value for key, value in state.items() if not key.endswith(_ADAPTERS)}
+    for key in (key for key in state if key.endswith(_DOWN)):
+        name = key.removesuffix(_DOWN)
+        target = name.removesuffix("_") if name.endswith("_") else f"{name}weight"
+        down, up, weight = state[key], state.get(name + _UP), merged.get(target)
+        if up is None or weight is None or len(up) * down.shape[-1] != weight.numel():
+            raise InputError(f"{path}: the adapter {key!r} fits no weight. The file is damaged, or of another kind.")
+        rank = len(down) // (weight.shape[-1] if weight.ndim == _KERNEL_DIMENSIONS else 1)
+        merged[target] = weight + (up.float() @ down.float()).view_as(weight).to(weight.dtype) / rank
+    return merged
+
+
+def _one_table_of_positions(state: dict[str, Any]) -> dict[str, Any]:
+    """Long-CLIP has two tables, of which the first holds for the first 20 positions and the other for the rest."""
+    rest = state.pop(_LATER_POSITIONS, None)
+    if rest is None or _POSITIONS not in state:
+        return state
+    positions = rest.clone()
+    positions[:_FIRST_POSITIONS] = state[_POSITIONS][:_FIRST_POSITIONS]
+    return {**state, _POSITIONS: positions}
 
 
 def _check_no_unknown_keys(state: dict[str, Any], current: dict[str, Any], path: Path) -> None:

@@ -1,6 +1,7 @@
 """`hf:` models of transformers with two towers: CLIP, SigLIP, SigLIP 2, AltCLIP, Chinese-CLIP, MetaCLIP 2."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,7 +64,7 @@ class HuggingFace(TorchBackbone):
         self._family = _FAMILIES.get(config.model_type, _Family())
         network = _load_network(transformers, self.folder, config, self.options)
         if self.checkpoint is not None:
-            checkpoint.apply(network, self.checkpoint, checkpoint.to_transformers)
+            checkpoint.apply(network, self.checkpoint, checkpoint.to_transformers, _lengthen)
         tokenizer = load_tokenizer(self.folder, self.options)
         siglip2_tokenizer = type(tokenizer).__name__.startswith(_LOWERCASE_TOKENIZERS)
         self._lowercase = self._family.lowercase or (config.model_type == "siglip" and siglip2_tokenizer)
@@ -71,6 +72,10 @@ class HuggingFace(TorchBackbone):
         transform = ImageTransform.from_transformers(_image_settings(self.folder), str(path))
         _check_image_size(config, transform, path)
         text = getattr(config, "text_config", config)
+        positions = getattr(getattr(network.config, "text_config", None), "max_position_embeddings", None)
+        if positions and positions > text.max_position_embeddings:
+            # A checkpoint for longer texts: the tokenizer knows only the old limit.
+            tokenizer.model_max_length, text = positions, network.config.text_config
         limits = (getattr(text, "max_position_embeddings", None), self._family.max_tokens, tokenizer.model_max_length)
         max_tokens = min(limit for limit in limits if limit)
         dim = getattr(config, "projection_dim", None) or getattr(text, "projection_size", None) or text.hidden_size
@@ -175,6 +180,18 @@ def _check_image_size(config: Any, transform: ImageTransform, path: Path) -> Non
 def pooled(features: Any) -> Any:
     """The tensor of pooled features: transformers 4 returns it, 5 an object that holds it."""
     return getattr(features, "pooler_output", features)
+
+
+def _lengthen(network: Any, positions: int) -> None:
+    """Make room for more positions of text in a CLIP; their weights are loaded next."""
+    embeddings = network.text_model.embeddings
+    table = embeddings.position_embedding
+    if positions <= table.num_embeddings:
+        return
+    embeddings.position_embedding = type(table)(positions, table.embedding_dim, dtype=table.weight.dtype)
+    embeddings.position_ids = embeddings.position_ids.new_tensor(range(positions)).unsqueeze(0)
+    network.config = deepcopy(network.config)
+    network.config.text_config.max_position_embeddings = positions
 
 
 def _load_network(transformers: Any, folder: Path, config: Any, options: LoadOptions) -> Any:

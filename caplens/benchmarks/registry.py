@@ -12,6 +12,7 @@ from caplens.benchmarks.datasets.flickr8k_cf import Flickr8kCF
 from caplens.benchmarks.datasets.flickr8k_expert import Flickr8kExpert
 from caplens.benchmarks.datasets.foil import Foil
 from caplens.benchmarks.datasets.marvl import Marvl
+from caplens.benchmarks.datasets.msvd_eval import MsvdEval
 from caplens.benchmarks.datasets.nebula import Nebula
 from caplens.benchmarks.datasets.pascal50s import Pascal50S
 from caplens.benchmarks.datasets.polaris import Polaris
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Benchmark[Any]] = {
     for benchmark in (
         Flickr8kExpert(), Flickr8kCF(), Composite(), Vicr(), CapEval1k(), MultilingualCapEval1k(), Polaris(), Nebula(), Thumb(),
         Pascal50S(), Abstract50S(), Foil(), Valse(), SugarCrepe(), Winoground(), Xvnli(), Marvl(), VatexEval(), ActivityNetFoil(),
+        MsvdEval(),
     )
 }  # fmt: skip
 

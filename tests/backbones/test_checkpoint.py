@@ -58,6 +58,56 @@ def test_a_checkpoint_of_another_model_is_an_error(models, tmp_path, change, sen
         load_backbone(f"openclip:{native},weights={tmp_path / 'other.pth'}", device="cpu").encode_texts(TEXTS)
 
 
+def test_adapters_are_merged_into_their_weights(models, tmp_path):
+    """As PAC-S++ has them: of rank 4, scaled by a quarter."""
+    native, folder, state = models
+    rng, rank = torch.Generator().manual_seed(0), 4
+    adapted, merged = {}, dict(state)
+    for key, weight in state.items():
+        width = weight[0].numel() if weight.ndim > 1 else 0
+        if key.endswith("attn.in_proj_weight"):
+            name, rows, columns, ranks = f"{key}_", len(weight), width, rank
+        elif key.endswith(("out_proj.weight", "c_fc.weight", "c_proj.weight")) and weight.ndim == 2:
+            name, rows, columns, ranks = key.removesuffix("weight"), len(weight), width, rank
+        elif key == "visual.conv1.weight":
+            side = weight.shape[-1]
+            name, rows, columns, ranks = "visual.conv1.", len(weight) * side, weight.shape[1] * side, rank * side
+        else:
+            adapted[key] = weight
+            continue
+        down, up = torch.randn(ranks, columns, generator=rng), torch.randn(rows, ranks, generator=rng) / 50
+        adapted |= {f"{name}lora_A": down, f"{name}lora_B": up}
+        adapted["visual.conv1.conv.weight" if key == "visual.conv1.weight" else key] = weight
+        merged[key] = weight + (up @ down).reshape(weight.shape) / rank
+    assert len(adapted) > len(merged)
+    for name, content in (("adapted", adapted), ("merged", merged)):
+        torch.save({"state_dict": content}, tmp_path / f"{name}.pth")
+    for model in (f"openclip:{native}", f"hf:{folder}"):
+        first, second = (load_backbone(f"{model},weights={tmp_path / name}.pth", device="cpu") for name in ("adapted", "merged"))
+        np.testing.assert_allclose(first.encode_images(PICTURES), second.encode_images(PICTURES), atol=1e-5)
+        np.testing.assert_allclose(first.encode_ids([[49406, 320, 49407]]), second.encode_ids([[49406, 320, 49407]]), atol=1e-5)
+    del adapted[next(key for key in adapted if key.endswith("lora_B"))]
+    torch.save({"state_dict": adapted}, tmp_path / "half.pth")
+    with pytest.raises(InputError, match="fits no weight"):
+        load_backbone(f"hf:{folder},weights={tmp_path / 'half.pth'}", device="cpu").encode_texts(TEXTS)
+
+
+def test_a_checkpoint_for_longer_texts_makes_room_for_them(models, tmp_path):
+    """As Long-CLIP has them: two tables, of which the first holds for 20 positions."""
+    _, folder, state = models
+    first, rest = (
+        torch.randn(248, state["positional_embedding"].shape[1], generator=torch.Generator().manual_seed(n)) for n in (0, 1)
+    )
+    torch.save({**state, "positional_embedding": first, "positional_embedding_res": rest}, tmp_path / "long.pt")
+    backbone = load_backbone(f"hf:{folder},weights={tmp_path / 'long.pt'}", device="cpu")
+    assert backbone.max_tokens == 248
+    table = backbone.loaded.network.text_model.embeddings.position_embedding.weight
+    torch.testing.assert_close(table, torch.cat([first[:20], rest[20:]]))
+    ids = backbone.tokenize(["a dog " * 200])[0].ids
+    assert len(ids) == 248
+    assert np.isfinite(backbone.encode_ids([ids])).all()
+
+
 def test_a_checkpoint_that_would_run_code_is_refused(models, tmp_path):
     import pickle
 

@@ -361,6 +361,28 @@ def test_vatex_eval_averages_over_annotators(tmp_path, caplens):
         measured("vatex-eval", tmp_path)
 
 
+def test_msvd_eval_has_a_data_point_for_each_person(tmp_path):
+    content = {
+        f"vid{number}": {
+            "vname": f"{number}.avi",
+            "ref": ["a dog runs", "the dog"],
+            "candidate": "dog " * (number + 1),
+            "human_score": [[number, 1, 1, 5 - number, 2.0], [number, 1, 2, 5 - number, 2.25 + number]],
+        }
+        for number in range(3)
+    }
+    (tmp_path / "MSVD-Eval.json").write_text(json.dumps(content), encoding="utf-8")
+    loaded = get_benchmark("msvd-eval").load(tmp_path, "average")
+    assert loaded.human.tolist() == [2, 2.25, 2, 3.25, 2, 4.25]
+    assert [sample.video for sample in loaded.samples] == ["0.avi", "0.avi", "1.avi", "1.avi", "2.avi", "2.avi"]
+    assert measured("msvd-eval", tmp_path, protocol="accuracy")["tau-b"].value == pytest.approx(100)
+    assert measured("msvd-eval", tmp_path, protocol="relevance")["tau-b"].value == pytest.approx(-100)
+    content["vid0"]["human_score"] = [[1, 2]]
+    (tmp_path / "MSVD-Eval.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(package.InputError, match="are 5 numbers, not 2"):
+        measured("msvd-eval", tmp_path)
+
+
 def test_activitynet_foil_scores_paragraphs(tmp_path):
     def paragraph(*sentences):
         return [{"sentence": text, "timestamp": [0, 1]} for text in sentences]
