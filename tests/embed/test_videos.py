@@ -1,6 +1,8 @@
 """Reading videos, beside what was encoded: each frame has a grey of its own."""
 
 import struct
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -156,6 +158,41 @@ def test_damaged_bytes_end_with_a_sentence_or_with_frames(tmp_path):
         except UnreadableError as error:
             message = str(error)
             assert "b.mp4" in message
+
+
+LONG = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from caplens.embed.videos import FrameChoice, VideoClip, read_frames
+frames = read_frames(VideoClip(sys.argv[1]), FrameChoice(10), lambda image: np.asarray(image.resize((32, 32))))
+assert len(frames) == 10
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_two_hours_in_4k_take_no_more_memory_than_seconds(tmp_path):
+    """A second of video, written again and again with later times."""
+    if "libx264" not in av.codecs_available:
+        pytest.skip("needs an FFmpeg with libx264")
+    second = encode(tmp_path / "second.mkv", [100] * 25, "libx264", size=(3840, 2160), options={"g": "25", "preset": "ultrafast"})
+    peaks = []
+    for seconds in (10, 7200):
+        path = tmp_path / f"{seconds}.mkv"
+        with av.open(str(second)) as source, av.open(str(path), "w") as target:
+            stream = source.streams.video[0]
+            packets = [packet for packet in source.demux(stream) if packet.dts is not None]
+            copy = target.add_stream_from_template(stream)
+            times = [(packet.pts, packet.dts) for packet in packets]
+            length = round(1 / stream.time_base)
+            for number in range(seconds):
+                for packet, (pts, dts) in zip(packets, times, strict=True):
+                    packet.pts, packet.dts, packet.stream = pts + number * length, dts + number * length, copy
+                    target.mux(packet)
+        said = subprocess.run([sys.executable, "-c", LONG, str(path)], check=True, capture_output=True, text=True)
+        peaks.append(int(said.stdout) / 1024)
+    assert peaks[1] < peaks[0] + 100
 
 
 def test_keys_are_by_content_and_by_the_frames_that_are_wanted(tmp_path):

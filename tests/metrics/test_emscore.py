@@ -193,6 +193,29 @@ def test_a_video_is_encoded_once_whoever_asks(clip, videos, tmp_path, monkeypatc
     assert sum(counted) == 40
 
 
+def test_what_was_encoded_before_an_interruption_is_not_encoded_again(clip, videos, tmp_path, monkeypatch):
+    from caplens.embed import Store, sequences
+
+    monkeypatch.setattr(sequences, "_FRAMES_TOGETHER", 10)
+    encode, counted = type(clip).encode_pixels, []
+
+    def stops(self, batch):
+        if len(counted) == 2:
+            raise KeyboardInterrupt
+        counted.append(len(batch))
+        return encode(self, batch)
+
+    samples = [package.Sample(str(n), CAPTIONS[n], video=str(videos / f"{n}.mp4")) for n in range(4)]
+    monkeypatch.setattr(type(clip), "encode_pixels", stops)
+    with pytest.raises(KeyboardInterrupt):
+        get_metric("emscore", model=Engine(clip, Store(tmp_path)))(samples)
+    monkeypatch.setattr(type(clip), "encode_pixels", lambda self, batch: counted.append(len(batch)) or encode(self, batch))
+    resumed = get_metric("emscore", model=Engine(clip, Store(tmp_path)))(samples)
+    assert sum(counted) == 40
+    whole = get_metric("emscore", model=Engine(clip))(samples)
+    np.testing.assert_allclose(resumed.values, whole.values, atol=1e-6)
+
+
 def test_frames_in_memory(clip, videos):
     with av.open(str(videos / "0.mp4")) as container:
         pictures = tuple(frame.to_image() for frame in container.decode(video=0))
