@@ -56,7 +56,7 @@ class PairStatistics:
     @property
     def label(self) -> str:
         """For signatures: the number of pairs, and a hash of their statistics."""
-        digest = hashlib.sha256(self.mean.round(6).tobytes() + self.scatter.diagonal().round(3).tobytes()).hexdigest()
+        digest = hashlib.sha256(self.mean.tobytes() + self.scatter.tobytes()).hexdigest()
         return f"{self.count}@{digest[:8]}"
 
     def covariance(self, shrinkage: Shrinkage = 0.0) -> Floats:
