@@ -34,7 +34,6 @@ class Frames:
 
 
 ImageSource = str | PathLike[str] | bytes | Image | MissingImage
-VideoSource = str | PathLike[str] | bytes | Frames
 
 
 @runtime_checkable
@@ -43,6 +42,10 @@ class ImageArray(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]: ...
+
+
+VideoSource = str | PathLike[str] | bytes | Frames | ImageArray
+"""A file or folder of frames, or frames in memory: `Frames`, or an array of four dimensions."""
 
 
 def media_name(source: ImageSource | VideoSource, what: str = "image") -> str:

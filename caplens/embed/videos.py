@@ -20,7 +20,8 @@ from PIL import Image
 
 from caplens.backbones.transform import Pixels
 from caplens.data.files import open_regular
-from caplens.data.media import ADDRESS, Frames, ImageSource, VideoSource, media_name
+from caplens.data.media import ADDRESS, Frames, ImageArray, ImageSource, VideoSource, as_images, media_name
+from caplens.data.sample import Sample
 from caplens.embed import images
 from caplens.embed.images import TooLargeError, UnreadableError, image_key, opened
 from caplens.embed.keys import content_key
@@ -70,6 +71,26 @@ class VideoClip(NamedTuple):
         last = len(times) if self.end is None else int(np.searchsorted(times, self.end - 1e-9))
         first = min(first, len(times) - 1)
         return range(first, max(first + 1, last))
+
+
+def clip_of(sample: Sample) -> VideoClip:
+    """The video of a sample; `start`, `end` and `duration` are seconds."""
+    assert sample.video is not None
+    seconds = [_seconds(sample, name) for name in ("start", "end", "duration")]
+    return VideoClip(sample.video, *seconds)
+
+
+def _seconds(sample: Sample, name: str) -> float | None:
+    value = sample.meta.get(name)
+    if value in (None, ""):
+        return None
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not 0 <= seconds < np.inf:
+        raise InputError(f"sample {sample.id!r}: {name!r} is a number of seconds, not {value!r}.")
+    return seconds
 
 
 def check_choice(number: int, fps: float | None) -> FrameChoice:
@@ -145,6 +166,8 @@ def _frame_sources(source: VideoSource) -> tuple[ImageSource, ...] | None:
         if not source.images:
             raise UnreadableError("the video has no frames")
         return source.images
+    if isinstance(source, ImageArray):
+        return tuple(image for image in as_images(source) if image is not None)
     if isinstance(source, bytes) or not os.path.isdir(source):  # noqa: PTH112
         return None
     files = [entry for entry in Path(source).iterdir() if entry.suffix.lower() in _IMAGE_SUFFIXES and entry.is_file()]

@@ -17,8 +17,7 @@ from caplens.data.languages import base_language
 from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
 from caplens.embed import Engine, Text
-from caplens.embed.videos import FrameChoice, VideoClip
-from caplens.errors import InputError
+from caplens.embed.videos import FrameChoice, clip_of
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
 from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
@@ -136,26 +135,6 @@ class VideoCollector(Collector):
             kept += [pending for place, pending in enumerate(chunk) if place not in frames.errors]
         self.rows = kept
         self.languages = {row: base_language(sample.lang or self._lang or "en") for row, sample in kept}
-
-
-def clip_of(sample: Sample) -> VideoClip:
-    """The video of a sample; `start`, `end` and `duration` are seconds."""
-    assert sample.video is not None
-    seconds = [_seconds(sample, name) for name in ("start", "end", "duration")]
-    return VideoClip(sample.video, *seconds)
-
-
-def _seconds(sample: Sample, name: str) -> float | None:
-    value = sample.meta.get(name)
-    if value in (None, ""):
-        return None
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = -1.0
-    if not 0 <= seconds < np.inf:
-        raise InputError(f"sample {sample.id!r}: {name!r} is a number of seconds, not {value!r}.")
-    return seconds
 
 
 class EmScore(Metric):

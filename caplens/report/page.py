@@ -13,11 +13,17 @@ from importlib.resources import files
 from pathlib import Path
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
+from PIL import Image
 
+from caplens.backbones.transform import Pixels
 from caplens.data.media import ImageSource
 from caplens.data.replacing import replacing
+from caplens.data.sample import Sample
 from caplens.embed.images import UnreadableError, opened
+from caplens.embed.videos import FrameChoice, clip_of, read_frames
+from caplens.errors import InputError, MissingExtraError
 from caplens.progress import track
 from caplens.report.documents import Document, InputPaths
 from caplens.report.sections import Section, make_sections
@@ -27,6 +33,7 @@ from caplens.version import __version__
 
 _THUMBNAIL_SIDE = 320
 _JPEG_QUALITY = 72
+_STRIP_FRAMES, _STRIP_HEIGHT = 5, 90
 
 
 def write_page(
@@ -74,25 +81,34 @@ def _data_url(media_type: str, content: str) -> str:
 
 
 class Thumbnails:
-    """Thumbnails of the captioned images, embedded in the style sheet once each, however many captions an image has."""
+    """Thumbnails of images and film strips of videos, embedded in the style sheet once each, however many captions they have."""
 
     def __init__(self, sections: Sequence[Section]) -> None:
-        cases = [case for section in sections for case in section.cases if case.sample.image is not None]
-        images = {case.sample.group: case.sample.image for case in cases if case.sample.image is not None}
-        self._by_group: dict[str, tuple[str, str]] = {}
-        for number, (group, image) in enumerate(track(images.items(), "drawing thumbnails", len(images))):
-            self._by_group[group] = (f"photo-{number}", _thumbnail(image))
+        samples = [case.sample for section in sections for case in section.cases]
+        shown = {_shown_by(sample): sample for sample in samples if sample.image is not None or sample.video is not None}
+        self._shown: dict[tuple[str, ...], tuple[str, str]] = {}
+        for number, (key, sample) in enumerate(track(shown.items(), "drawing thumbnails", len(shown))):
+            if sample.image is not None:
+                self._shown[key] = (f"photo-{number}", _thumbnail(sample.image))
+            else:
+                self._shown[key] = (f"strip photo-{number}", _film_strip(sample))
 
-    def name(self, group: str) -> str:
-        """The CSS class of an image; empty if the image cannot be opened."""
-        name, url = self._by_group[group]
+    def name(self, sample: Sample) -> str:
+        """The CSS classes of what a sample shows; empty if that cannot be opened."""
+        name, url = self._shown[_shown_by(sample)]
         return name if url else ""
 
     @property
     def style(self) -> Markup:
         """The CSS rules of all thumbnails."""
-        rules = (f".{name} {{ background-image: url({url}); }}" for name, url in self._by_group.values() if url)
+        rules = (f".{name.split()[-1]} {{ background-image: url({url}); }}" for name, url in self._shown.values() if url)
         return Markup("\n".join(rules))
+
+
+def _shown_by(sample: Sample) -> tuple[str, ...]:
+    """What two samples that show the same have in common: the image, or the seconds of a video."""
+    seconds = () if sample.image is not None else (str(sample.meta.get("start")), str(sample.meta.get("end")))
+    return sample.group, *seconds
 
 
 def _thumbnail(source: ImageSource) -> str:
@@ -103,8 +119,26 @@ def _thumbnail(source: ImageSource) -> str:
             warnings.simplefilter("ignore")
             with opened(source) as image:
                 image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
-                out = io.BytesIO()
-                image.convert("RGB").save(out, "JPEG", quality=_JPEG_QUALITY, optimize=True)
+                return _jpeg_url(image)
     except UnreadableError:
         return ""
+
+
+def _film_strip(sample: Sample) -> str:
+    """Frames of a video side by side, as a data URL; empty if it cannot be opened."""
+    try:
+        frames = read_frames(clip_of(sample), FrameChoice(_STRIP_FRAMES), _strip_frame)
+    except (UnreadableError, InputError, MissingExtraError):
+        return ""
+    return _jpeg_url(Image.fromarray(np.concatenate(frames, axis=1)))
+
+
+def _strip_frame(image: Image.Image) -> Pixels:
+    width = max(1, min(2 * _STRIP_HEIGHT, round(image.width * _STRIP_HEIGHT / image.height)))
+    return np.asarray(image.convert("RGB").resize((width, _STRIP_HEIGHT)))
+
+
+def _jpeg_url(image: Image.Image) -> str:
+    out = io.BytesIO()
+    image.convert("RGB").save(out, "JPEG", quality=_JPEG_QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

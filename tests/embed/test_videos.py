@@ -111,6 +111,8 @@ def test_folders_of_frames_and_images_in_memory(tmp_path):
     assert greys_of(tmp_path / "clip", FrameChoice(3), start=1, end=3.5, duration=6) == [20, 40, 60]
     clip = VideoClip(Frames(tuple(images)))
     assert [int(frame.mean()) for frame in read_frames(clip, FrameChoice(4), np.asarray)] == [0, 30, 70, 110]
+    array = np.stack([np.asarray(image) for image in images])
+    assert [int(frame.mean()) for frame in read_frames(VideoClip(array), FrameChoice(4), np.asarray)] == [0, 30, 70, 110]
     with pytest.raises(UnreadableError, match="the 'duration' of the video"):
         greys_of(tmp_path / "clip", start=1)
 

@@ -239,6 +239,18 @@ def test_the_command_line(clip_folder, videos, write, caplens):
     assert [error["id"] if isinstance(error, dict) else error for error in result["errors"]] == ["gone"]
 
 
+def test_the_report_shows_film_strips(clip_folder, videos, write, caplens, tmp_path):
+    rows = [{"id": str(n), "video": f"{n}.mp4", "caption": text} for n, text in enumerate(CAPTIONS)]
+    captions = write("captions.jsonl", [*rows, {"id": "gone", "video": "gone.mp4", "caption": "a dog"}])
+    result = tmp_path / "result.json"
+    caplens("score", captions, "--images", videos, "-m", "emscore", "--model", f"hf:{clip_folder}", "--no-store", "-o", result)
+    said = caplens("report", result, "-o", tmp_path / "report.html")
+    assert said.status == 0, said.err
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/jpeg") == 4
+    assert page.count('class="photo strip photo-') == 4
+
+
 def test_the_benchmarks_of_videos(clip_folder, videos, tmp_path, caplens):
     ids = [str(number % 4) for number in range(8)]
     content = {
