@@ -144,7 +144,7 @@ def test_files_that_are_no_statistics_are_told(tmp_path, content):
 def fitted(tmp_path_factory):
     """Statistics of the example's captions with caplens-mini."""
     path = tmp_path_factory.mktemp("mid") / "mid.npz"
-    package.fit_mid(EXAMPLES / "good.jsonl", images=EXAMPLES, model="caplens-mini").save(path)
+    package.fit_mid(EXAMPLES / "good.jsonl", images=EXAMPLES, model="caplens-mini", keep_store=False).save(path)
     return path
 
 
