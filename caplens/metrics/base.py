@@ -66,7 +66,7 @@ def missing_input(sample: Sample, needs: frozenset[str]) -> RowError | None:
         return RowError("there are no references")
     if "source" in needs and not (sample.source and sample.source.strip()):
         return RowError("there is no source text")
-    if "video" in needs and sample.video is None:
+    if "video" in needs and (sample.video is None or (isinstance(sample.video, str) and not sample.video)):
         return RowError("there is no video")
     return _missing_image(sample) if "image" in needs else None
 

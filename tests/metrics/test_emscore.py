@@ -286,6 +286,17 @@ def test_paragraphs_of_activitynet_are_about_their_seconds(clip_folder, videos, 
     assert json.loads(said.out)["results"]["emscore"]["accuracy"]["published"] == 89.5
 
 
+def test_a_row_without_a_video_has_no_score(videos):
+    samples = [
+        package.Sample("1", "a dog", video=""),
+        package.Sample("2", "a dog"),
+        package.Sample("3", "a dog", video=str(videos / "0.mp4")),
+    ]
+    scores = get_metric("emscore", model="caplens-mini", keep_store=False)(samples)
+    assert {row: error.reason for row, error in scores.errors.items()} == {0: "there is no video", 1: "there is no video"}
+    assert np.isfinite(scores.values[2])
+
+
 def test_errors_of_use(videos, write, caplens):
     rows = [{"id": "1", "video": str(videos / "0.mp4"), "caption": "a dog", "start": "soon"}]
     assert "a number of seconds" in caplens("score", write("a.jsonl", rows), "-m", "emscore").err
