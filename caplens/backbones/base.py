@@ -15,7 +15,7 @@ from PIL.Image import Image
 from caplens.arrays import Flags, Vectors
 from caplens.backbones.load_options import BackboneSpec
 from caplens.backbones.transform import ImageTransform, Pixels
-from caplens.errors import InputError
+from caplens.errors import CaplensError, InputError, option
 
 
 class Tokens(NamedTuple):
@@ -165,6 +165,13 @@ class Backbone(ABC):
             If the model has no token vectors.
         """
         raise NotImplementedError(f"{self.name} has no token vectors")
+
+
+def check_finite(backbone: Backbone, vectors: Vectors) -> None:
+    """Raise an error if a model returned something that is not a number."""
+    if not np.isfinite(vectors).all():
+        advice = "Its weights are damaged." if backbone.dtype == "fp32" else f"Try {option('dtype', 'fp32')}."
+        raise CaplensError(f"{backbone.name} returns vectors that are not finite numbers in {backbone.dtype}. {advice}")
 
 
 def normalized(vectors: NDArray[Any]) -> Vectors:

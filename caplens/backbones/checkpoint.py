@@ -20,7 +20,7 @@ from caplens.errors import InputError
 Names = Callable[[dict[str, Any]], dict[str, Any]]
 Lengthen = Callable[[Any, int], None]
 _DOWN, _UP = _ADAPTERS = "lora_A", "lora_B"
-_KERNEL_DIMENSIONS = 4
+_MATRIX, _KERNEL_DIMENSIONS = 2, 4
 _POSITIONS, _LATER_POSITIONS, _FIRST_POSITIONS = "positional_embedding", "positional_embedding_res", 20
 
 _BUFFERS = {"input_resolution", "context_length", "vocab_size"}
@@ -119,15 +119,25 @@ def apply(network: Any, path: Path, rename: Names = lambda state: state, lengthe
 def _with_adapters(state: dict[str, Any], path: Path) -> dict[str, Any]:
     """The weights W + B A / rank. The adapter of a convolution has `rank` rows for each row of its kernel."""
     merged = {key.replace(".conv.", "."): value for key, value in state.items() if not key.endswith(_ADAPTERS)}
+    alone = next((key for key in state if key.endswith(_UP) and key.removesuffix(_UP) + _DOWN not in state), None)
+    if alone is not None:
+        raise InputError(f"{path}: the adapter {alone!r} has no {_DOWN}. The file is damaged.")
     for key in (key for key in state if key.endswith(_DOWN)):
         name = key.removesuffix(_DOWN)
         target = name.removesuffix("_") if name.endswith("_") else f"{name}weight"
         down, up, weight = state[key], state.get(name + _UP), merged.get(target)
-        if up is None or weight is None or len(up) * down.shape[-1] != weight.numel():
+        if up is None or weight is None or not _fit(up, down, weight):
             raise InputError(f"{path}: the adapter {key!r} fits no weight. The file is damaged, or of another kind.")
         rank = len(down) // (weight.shape[-1] if weight.ndim == _KERNEL_DIMENSIONS else 1)
         merged[target] = weight + (up.float() @ down.float()).view_as(weight).to(weight.dtype) / rank
     return merged
+
+
+def _fit(up: Any, down: Any, weight: Any) -> bool:
+    """Whether the product of an adapter's two matrices has the size of a weight."""
+    if up.ndim != _MATRIX or down.ndim != _MATRIX or up.shape[1] != down.shape[0]:
+        return False
+    return bool(len(up) * down.shape[1] == weight.numel())
 
 
 def _one_table_of_positions(state: dict[str, Any]) -> dict[str, Any]:

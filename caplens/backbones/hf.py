@@ -10,7 +10,7 @@ import numpy as np
 from caplens.arrays import Vectors
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens
-from caplens.backbones.hub import HF, find_model, fingerprint, model_files, read_json
+from caplens.backbones.hub import HF, find_model, fingerprint, model_files, read_json, watch
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.pretrained import library, open_pretrained
@@ -57,6 +57,7 @@ class HuggingFace(TorchBackbone):
         files = model_files(self.folder, HF._replace(code=options.trust_remote_code))
         facts = ("hf", 1, options.dtype, checkpoint.fact(self.checkpoint))
         super().__init__(name.full, fingerprint(files, *facts), options)
+        watch(self.fingerprint, self.checkpoint)
 
     def load(self) -> LoadedModel:
         transformers = library(self.name)

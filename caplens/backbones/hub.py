@@ -233,6 +233,12 @@ _versions: dict[str, list[tuple[Path, str | None]]] = {}
 """Fingerprint -> the files that were hashed, each with what shows that it is still the same."""
 
 
+def watch(digest: str, path: Path | None) -> None:
+    """Let `ensure_unchanged` look at a further file, which the facts of a fingerprint stand for."""
+    if path is not None:
+        _versions.setdefault(digest, []).append((path, _version(path)))
+
+
 def ensure_unchanged(digest: str) -> None:
     """Raise an error if a file of the model with this fingerprint is another now: what was loaded is not what was hashed."""
     for path, version in _versions.get(digest, ()):

@@ -10,7 +10,7 @@ from caplens.arrays import Vectors
 from caplens.backbones import checkpoint
 from caplens.backbones.base import Tokens
 from caplens.backbones.hf import read_texts
-from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_model, fingerprint, model_files, read_json
+from caplens.backbones.hub import CONFIGURATION, OPEN_CLIP, VOCABULARY, find_model, fingerprint, model_files, read_json, watch
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.names import ModelName
 from caplens.backbones.nllb import nllb_code
@@ -34,6 +34,7 @@ class OpenCLIP(TorchBackbone):
         self._model, self._pretrained = model, pretrained
         facts = ("openclip", 1, options.dtype, None if pretrained is None else model, checkpoint.fact(self.checkpoint))
         super().__init__(name.full, fingerprint(files, *facts), options)
+        watch(self.fingerprint, self.checkpoint)
         self.reads_language = "nllb" in str(self._configuration.get("text_cfg", {}).get("hf_model_name", "")).lower()
 
     @property

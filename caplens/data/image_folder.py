@@ -39,7 +39,13 @@ def _video_in(root: str, name: str) -> VideoSource:
         return name
     if not path.startswith(os.path.join(root, "")):  # noqa: PTH118
         raise InputError(f"the video {name} is outside the folder {root}.")
-    return next((path + suffix for suffix in ("", *VIDEO_SUFFIXES) if os.path.exists(path + suffix)), path)  # noqa: PTH110
+    if os.path.exists(path):  # noqa: PTH110
+        return path
+    videos = [path + suffix for suffix in VIDEO_SUFFIXES if os.path.isfile(path + suffix)]  # noqa: PTH113
+    if len(videos) > 1:
+        names = " and ".join(os.path.basename(video) for video in videos)
+        raise InputError(f"{root}: the video of {name!r} could be {names}. Remove one, or name it with its suffix.")
+    return videos[0] if videos else path
 
 
 def _image_in(root: str, sample: Sample) -> ImageSource:

@@ -11,8 +11,9 @@ import numpy as np
 from PIL.Image import Image
 
 from caplens.arrays import Vectors
-from caplens.backbones.base import Backbone
+from caplens.backbones.base import Backbone, check_finite
 from caplens.backbones.transform import Pixels
+from caplens.data.media import media_name
 from caplens.embed.images import UnreadableError
 from caplens.embed.keys import Text, content_key, text_key
 from caplens.embed.pipeline import ahead, in_order
@@ -103,6 +104,7 @@ class SequenceEncoder:
                 for start in range(0, len(frames), _FRAMES_TOGETHER)
             ]
         )
+        check_finite(self._backbone, vectors)
         ends = np.cumsum([len(pixels) for _, pixels in videos])
         return {key: vectors[end - len(pixels) : end] for (key, pixels), end in zip(videos, ends, strict=True)}
 
@@ -127,6 +129,8 @@ class SequenceEncoder:
                 raise InputError(
                     f"{self._backbone.name} has no vectors of single words, which this metric needs. Choose another model."
                 ) from None
+            for matrix in matrices:
+                check_finite(self._backbone, matrix)
             yield {key: matrix for (key, _), matrix in zip(batch, matrices, strict=True)}
 
 
@@ -156,6 +160,9 @@ def _read(
     key: bytes, clip: VideoClip, choice: FrameChoice, transform: Callable[[Image], Pixels]
 ) -> tuple[bytes, list[Pixels] | UnreadableError]:
     try:
-        return key, read_frames(clip, choice, transform)
+        frames = read_frames(clip, choice, transform)
+        if clip_key(clip, choice) != key:
+            raise UnreadableError(f"{media_name(clip.source, 'video')} changed while it was read")
+        return key, frames
     except UnreadableError as error:
         return key, error

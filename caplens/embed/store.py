@@ -21,6 +21,8 @@ _SUFFIX = ".vectors"
 _NAME = re.compile(f"[0-9a-f]{{32}}{re.escape(_SUFFIX)}")
 _SQLITE = b"SQLite format 3\0"
 """What a file of SQLite begins with."""
+_UNKNOWN = "unknown"
+"""The model of a file whose row about it is damaged, until it is used again."""
 _UNFINISHED, _FOREIGN = "it is being made", "it is not a store of caplens"
 
 
@@ -81,13 +83,12 @@ class Store:
             if about.unopened is not None:
                 yield about, 0, 0
                 continue
-            if about.model is None:
-                self.remove(about)
-                yield about, 0, -1
-                continue
-            vectors = ModelVectors(about.path, about.model, about.fingerprint, about.used)
-            yield about, *vectors.verify()
+            vectors = ModelVectors(about.path, about.model or _UNKNOWN, about.fingerprint, about.used)
+            count, broken = vectors.verify()
             vectors.close()
+            if about.model is None and not count:
+                self.remove(about)
+            yield about, count, broken
 
     def _about(self, path: Path) -> ModelVectorsInfo:
         size = 0

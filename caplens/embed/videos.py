@@ -33,6 +33,8 @@ _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,mpegts,mpeg,flv,ogg,as
 _IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 _BUFFERED = 20
 """Frames that a decoder keeps at most, in bytes of 1.5 a pixel."""
+_MOST_FRAMES = 4096
+_LEAST_DURATION, _MOST_SECONDS = 1e-3, 1e9
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -46,14 +48,20 @@ class FrameChoice(NamedTuple):
 
     @property
     def label(self) -> str:
-        return str(self.number) if self.fps is None else f"{self.fps:g}fps"
+        return str(self.number) if self.fps is None else f"{self.fps!r}fps"
 
     def indices(self, times: Sequence[float]) -> list[int]:
         """The frames that are wanted of those shown at these seconds, in order of time."""
         if self.fps is None:
             return [int(index) for index in np.linspace(0, len(times) - 1, self.number)]
-        seconds = np.arange(times[0], times[-1] + 1e-9, 1 / self.fps)
-        return sorted({max(0, int(place) - 1) for place in np.searchsorted(times, seconds + 1e-9, side="right")})
+        # A frame is wanted if a moment at which one is taken comes while it is shown.
+        shown = (np.asarray(times) - times[0]) * self.fps
+        moments = np.ceil(shown - 1e-6)
+        wanted = np.append(moments[:-1] < shown[1:] - 1e-6, moments[-1] <= shown[-1] + 1e-6)
+        chosen = [int(index) for index in np.flatnonzero(wanted)]
+        if len(chosen) > _MOST_FRAMES:
+            raise UnreadableError(f"the video has {len(chosen):,} frames at this rate, more than {_MOST_FRAMES:,}")
+        return chosen
 
 
 class VideoClip(NamedTuple):
@@ -88,7 +96,7 @@ def _seconds(sample: Sample, name: str) -> float | None:
         seconds = float(value)
     except (TypeError, ValueError):
         seconds = -1.0
-    if not 0 <= seconds < np.inf:
+    if not (_LEAST_DURATION if name == "duration" else 0) <= seconds < _MOST_SECONDS:
         raise InputError(f"sample {sample.id!r}: {name!r} is a number of seconds, not {value!r}.")
     return seconds
 
@@ -261,9 +269,12 @@ def _check_stream(stream: Any, name: str) -> None:
         raise UnreadableError(f"{name} has no pictures, only sound or text")
     if stream.codec_context is None:
         raise UnreadableError(f"{name} is encrypted, or in a format that cannot be decoded")
-    needed = stream.codec_context.width * stream.codec_context.height * (_BUFFERED * 3 // 2 + 4)
-    if needed > images.budget.limit:
-        raise TooLargeError(f"{name} has frames of {stream.codec_context.width} x {stream.codec_context.height} pixels")
+    _check_size(stream.codec_context.width, stream.codec_context.height, name)
+
+
+def _check_size(width: int, height: int, name: str) -> None:
+    if width * height * (_BUFFERED * 3 // 2 + 4) > images.budget.limit:
+        raise TooLargeError(f"{name} has frames of {width} x {height} pixels, which is more than is decoded")
 
 
 def _frames_at(container: Any, stream: Any, wanted: Sequence[int], keys: Sequence[int], name: str) -> Iterator[tuple[int, Any]]:
@@ -280,6 +291,7 @@ def _frames_at(container: Any, stream: Any, wanted: Sequence[int], keys: Sequenc
             last = next(frames, None)
             if last is None:
                 raise UnreadableError(f"{name} is damaged: it ends before its last frame")
+            _check_size(last.width, last.height, name)
         yield time, last
 
 

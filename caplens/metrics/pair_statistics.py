@@ -8,6 +8,7 @@ mean. The pointwise mutual information of a pair under normal distributions is
 
 import hashlib
 import zipfile
+import zlib
 from os import PathLike
 from typing import NamedTuple, Self
 
@@ -22,6 +23,7 @@ from caplens.errors import InputError, option
 LEDOIT_WOLF = "ledoit-wolf"
 ADVISED_SHRINKAGE, ENOUGH_PAIRS = 5e-4, 30_000
 """What the authors add to variances where there are fewer pairs."""
+_MOST_BYTES = 1 << 30
 Shrinkage = float | str
 """What is added to the variances, or `ledoit-wolf`."""
 
@@ -99,13 +101,16 @@ class PairStatistics:
     def load(cls, path: str | PathLike[str]) -> Self:
         """From a file that `save` wrote."""
         try:
+            with open_regular(expanded(path)) as file, zipfile.ZipFile(file) as archive:
+                if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
+                    raise ValueError("it is too large")
             with open_regular(expanded(path)) as file, np.load(file) as content:
                 mean, scatter, lengths, weighted = (
                     np.asarray(content[name], dtype=np.float64) for name in ("mean", "scatter", "lengths", "weighted")
                 )
                 statistics = cls(len(mean) // 2, str(content["model"]), str(content["fingerprint"]))
                 statistics.count = int(content["count"])
-        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{path}: these are no statistics of MID ({error}). Make them with 'caplens mid fit'.") from None
         size = 2 * statistics.dim
         shapes = [values.shape for values in (mean, scatter, lengths, weighted)]

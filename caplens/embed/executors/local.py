@@ -16,14 +16,13 @@ import numpy as np
 from PIL.Image import DecompressionBombWarning
 
 from caplens.arrays import Vectors
-from caplens.backbones.base import Backbone, Tokens
+from caplens.backbones.base import Backbone, Tokens, check_finite
 from caplens.backbones.transform import Pixels
 from caplens.embed.decode_pool import DecodedImages, DecoderPool, ImageItem, decode_images
 from caplens.embed.executors.base import EncodedBatch
 from caplens.embed.images import UnreadableError, decode
 from caplens.embed.keys import Text
 from caplens.embed.pipeline import READY, ahead, in_order
-from caplens.errors import CaplensError, option
 
 _IMAGES_ON_CPU, _TEXTS_ON_CPU = 32, 64
 _IMAGES_ON_GPU, _TEXTS_ON_GPU = 256, 1024
@@ -123,10 +122,7 @@ class LocalExecutor:
             yield from (pairs[start : start + size] for start in range(0, len(pairs), size))
 
     def _checked(self, vectors: Vectors) -> Vectors:
-        if not np.isfinite(vectors).all():
-            name, dtype = self._backbone.name, self._backbone.dtype
-            advice = "Its weights are damaged." if dtype == "fp32" else f"Try {option('dtype', 'fp32')}."
-            raise CaplensError(f"{name} returns vectors that are not finite numbers in {dtype}. {advice}")
+        check_finite(self._backbone, vectors)
         return vectors
 
 
