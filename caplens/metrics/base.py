@@ -66,9 +66,13 @@ def missing_input(sample: Sample, needs: frozenset[str]) -> RowError | None:
         return RowError("there are no references")
     if "source" in needs and not (sample.source and sample.source.strip()):
         return RowError("there is no source text")
-    if "video" in needs and (sample.video is None or (isinstance(sample.video, str) and not sample.video)):
+    if "video" in needs and _has_no_video(sample):
         return RowError("there is no video")
     return _missing_image(sample) if "image" in needs else None
+
+
+def _has_no_video(sample: Sample) -> bool:
+    return sample.video is None or (isinstance(sample.video, str) and not sample.video)
 
 
 def _missing_image(sample: Sample) -> RowError | None:
