@@ -22,7 +22,7 @@ from caplens.data.media import ImageSource
 from caplens.embed.decode_pool import ImageItem
 from caplens.embed.executors import EncodedBatch, Executor, LocalExecutor
 from caplens.embed.images import UnreadableError, image_key
-from caplens.embed.keys import Text, text_key
+from caplens.embed.keys import Text, file_version, text_key
 from caplens.embed.sequences import FrameEmbeddings, SequenceEncoder
 from caplens.embed.store import Store, default_store
 from caplens.embed.videos import FrameChoice, VideoClip
@@ -208,7 +208,7 @@ class Engine:
     def _image_keys(self, images: Sequence[ImageSource]) -> list[bytes | UnreadableError]:
         """The key of each image in the store, or why it cannot be read."""
         paths = dict.fromkeys(str(image) for image in images if _has_path(image))
-        versions = {path: _version(path) for path in paths}
+        versions = {path: file_version(path) for path in paths}
         keys: dict[str, bytes | UnreadableError] = {
             path: self._keys[version] for path, version in versions.items() if version in self._keys
         }
@@ -284,15 +284,6 @@ def _image_key(image: ImageSource) -> bytes | UnreadableError:
         return image_key(image)
     except UnreadableError as error:
         return error
-
-
-def _version(path: str) -> tuple[str, int, int] | None:
-    """By which a file is known to be unchanged; None for one that does not exist."""
-    try:
-        stat = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return path, stat.st_size, stat.st_mtime_ns
 
 
 def _has_path(image: ImageSource) -> bool:

@@ -1,6 +1,7 @@
 """Keys by content: equal images and equal texts have equal keys, wherever they come from."""
 
 import hashlib
+import os
 from typing import IO, NamedTuple
 
 from PIL import Image
@@ -39,6 +40,15 @@ def text_key(text: Text) -> bytes:
 def file_key(content: bytes) -> bytes:
     """Of the bytes of an image file, so that copies of a file share a vector."""
     return content_key(_FILE, content)
+
+
+def file_version(path: str) -> tuple[str, int, int] | None:
+    """By which a file is known to be unchanged; None for one that does not exist."""
+    try:
+        stat = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return path, stat.st_size, stat.st_mtime_ns
 
 
 def pixels_key(image: Image.Image) -> bytes:

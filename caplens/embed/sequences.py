@@ -15,7 +15,7 @@ from caplens.backbones.base import Backbone, check_finite
 from caplens.backbones.transform import Pixels
 from caplens.data.media import media_name
 from caplens.embed.images import UnreadableError
-from caplens.embed.keys import Text, content_key, text_key
+from caplens.embed.keys import Text, content_key, file_version, text_key
 from caplens.embed.pipeline import ahead, in_order
 from caplens.embed.vector_file import ModelVectors
 from caplens.embed.videos import FrameChoice, VideoClip, clip_key, read_frames
@@ -136,13 +136,8 @@ class SequenceEncoder:
 
 def _version(clip: VideoClip, choice: FrameChoice) -> _ClipVersion | None:
     """By which a clip of a file is known to be unchanged; None for what is not a file."""
-    if not isinstance(clip.source, str | PathLike):
-        return None
-    try:
-        stat = os.stat(clip.source)
-    except (OSError, ValueError):
-        return None
-    return str(clip.source), *clip[1:], choice.label, stat.st_size, stat.st_mtime_ns
+    version = file_version(str(clip.source)) if isinstance(clip.source, str | PathLike) else None
+    return None if version is None else (*version, *clip[1:], choice.label)
 
 
 def _tokens_key(text: Text) -> bytes:

@@ -20,6 +20,7 @@ from caplens.embed import Engine, Text
 from caplens.embed.videos import FrameChoice, clip_of
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
+from caplens.metrics.pacs import checkpoint_warnings
 from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
 
 Maximum = Literal["parts", "whole"]
@@ -119,7 +120,6 @@ class VideoCollector(Collector):
         self.engine, self.choice, self._lang = engine, choice, lang
         self.key = ("videos", id(engine), choice, idf, lang, needs)
         self.rows: list[tuple[int, Sample]] = []
-        self.truncated: dict[int, str] = {}
         self.languages: dict[int, str] = {}
 
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
@@ -272,13 +272,7 @@ class PacSVideo(EmScore):
     maximum = "whole"
 
     def warnings(self) -> list[str]:
-        backbone = self.engine.backbone
-        if ",weights=" in backbone.name or backbone.tuned == "pacs":
-            return []
-        return [
-            f"{self.name}: this is PAC-S only with one of its checkpoints; name it behind the model, as in"
-            " hf:openai/clip-vit-base-patch32,weights=clip_ViT-B-32.pth, or a model of 'caplens train pacs'."
-        ]
+        return checkpoint_warnings(self.name, self.engine.backbone)
 
 
 class RefPacSVideo(PacSVideo):

@@ -154,10 +154,10 @@ def test_matches_of_any_length_are_the_plain_ones(first, second, seed):
     caption, reference = (
         Words(unit(rng, count), rng.uniform(0.1, 3, count), unit(rng, 1)[0], False) for count in (first, second)
     )
-    found = match_texts(caption, reference)
+    match = match_texts(caption, reference)
     expected = plain_match(caption.tokens.astype(float), reference.tokens.astype(float), caption.weights, reference.weights)
-    assert (found.precision, found.recall) == pytest.approx(expected[:2], abs=1e-9)
-    assert found.fine == pytest.approx(expected[2], abs=1e-9)
+    assert (match.precision, match.recall) == pytest.approx(expected[:2], abs=1e-9)
+    assert match.fine == pytest.approx(expected[2], abs=1e-9)
     frames = unit(rng, second)
     against = match_video(caption, frames)
     similarity = caption.tokens.astype(float) @ frames.T.astype(float)
@@ -212,8 +212,8 @@ def test_what_was_encoded_before_an_interruption_is_not_encoded_again(clip, vide
     monkeypatch.setattr(type(clip), "encode_pixels", lambda self, batch: counted.append(len(batch)) or encode(self, batch))
     resumed = get_metric("emscore", model=Engine(clip, Store(tmp_path)))(samples)
     assert sum(counted) == 40
-    whole = get_metric("emscore", model=Engine(clip))(samples)
-    np.testing.assert_allclose(resumed.values, whole.values, atol=1e-6)
+    undisturbed = get_metric("emscore", model=Engine(clip))(samples)
+    np.testing.assert_allclose(resumed.values, undisturbed.values, atol=1e-6)
 
 
 def test_frames_in_memory(clip, videos):
@@ -264,8 +264,8 @@ def test_the_benchmarks_of_videos(clip_folder, videos, tmp_path, caplens):
     model = ["--model", f"hf:{clip_folder}", "--no-store", "--resamples", 5, "-f", "json"]
     said = caplens("bench", "vatex-eval", "--data", tmp_path, "--images", videos, "-m", "emscore,refemscore", *model)
     assert said.status == 0, said.err
-    found = json.loads(said.out)["results"]
-    assert found["refemscore"]["tau-b"]["published"] == 36.8
+    results = json.loads(said.out)["results"]
+    assert results["refemscore"]["tau-b"]["published"] == 36.8
     alone = caplens("bench", "vatex-eval", "--data", tmp_path, "--images", tmp_path, "-m", "emscore", *model)
     assert "none of the 4 videos of vatex-eval is there" in alone.err
 
