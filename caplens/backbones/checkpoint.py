@@ -13,7 +13,7 @@ from typing import Any
 
 from caplens.backbones.hub import file_hash
 from caplens.backbones.names import ModelName
-from caplens.backbones.torch_backbone import read_weights
+from caplens.backbones.torch_backbone import read_weights, renamed_once
 from caplens.data.files import expanded
 from caplens.errors import InputError
 
@@ -22,6 +22,7 @@ Lengthen = Callable[[Any, int], None]
 _DOWN, _UP = _ADAPTERS = "lora_A", "lora_B"
 _MATRIX, _KERNEL_DIMENSIONS = 2, 4
 _POSITIONS, _LATER_POSITIONS, _FIRST_POSITIONS = "positional_embedding", "positional_embedding_res", 20
+_MOST_POSITIONS = 1 << 16
 
 _BUFFERS = {"input_resolution", "context_length", "vocab_size"}
 """Numbers that OpenAI's files store beside the weights."""
@@ -103,6 +104,8 @@ def apply(network: Any, path: Path, rename: Names = lambda state: state, lengthe
     state = {key: value for key, value in read_weights(path).items() if key not in _BUFFERS}
     state = _one_table_of_positions(_with_adapters(state, path))
     positions = state.get(_POSITIONS)
+    if positions is not None and len(positions) > _MOST_POSITIONS:
+        raise InputError(f"{path}: {_POSITIONS} has {len(positions):,} rows, more than {_MOST_POSITIONS:,}. The file is damaged.")
     if lengthen is not None and positions is not None:
         lengthen(network, len(positions))
     current = network.state_dict()
@@ -118,7 +121,7 @@ def apply(network: Any, path: Path, rename: Names = lambda state: state, lengthe
 
 def _with_adapters(state: dict[str, Any], path: Path) -> dict[str, Any]:
     """The weights W + B A / rank. The adapter of a convolution has `rank` rows for each row of its kernel."""
-    merged = {key.replace(".conv.", "."): value for key, value in state.items() if not key.endswith(_ADAPTERS)}
+    merged = renamed_once({key: key.replace(".conv.", ".") for key in state if not key.endswith(_ADAPTERS)}, state, path)
     alone = next((key for key in state if key.endswith(_UP) and key.removesuffix(_UP) + _DOWN not in state), None)
     if alone is not None:
         raise InputError(f"{path}: the adapter {alone!r} has no {_DOWN}. The file is damaged.")

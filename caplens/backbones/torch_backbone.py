@@ -2,6 +2,7 @@
 
 import warnings
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -239,4 +240,14 @@ def read_weights(path: Path) -> dict[str, Any]:
         content = content["state_dict"]
     if not isinstance(content, Mapping) or not any(isinstance(value, torch.Tensor) for value in content.values()):
         raise InputError(f"{path}: there are no weights in this file.")
-    return {str(key).removeprefix("module."): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    tensors = {key: value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    return renamed_once({key: str(key).removeprefix("module.") for key in tensors}, tensors, path)
+
+
+def renamed_once(names: Mapping[Any, str], tensors: Mapping[Any, Any], path: Path) -> dict[str, Any]:
+    """The tensors under other names; an error if two would have one name."""
+    renamed = {name: tensors[key] for key, name in names.items()}
+    if len(renamed) < len(names):
+        twice = next(name for name, count in Counter(names.values()).items() if count > 1)
+        raise InputError(f"{path}: the weight {twice!r} is there twice, under two names. The file is damaged.")
+    return renamed

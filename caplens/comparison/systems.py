@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from caplens.data.sample import IMAGE_ID, Sample
+from caplens.embed.videos import clip_of
 from caplens.errors import InputError
 from caplens.metrics.base import Metric, missing_input
 from caplens.metrics.scoring import run_metrics
@@ -74,6 +75,7 @@ def _check_same_images(systems: Sequence[Mapping[SampleKey, Sample]], common: Se
                 f" ({', '.join(sorted(image_ids))}). Remove the column 'id' to pair captions by image."
             )
         _check_same_files([samples[key] for samples in systems])
+        _check_same_seconds([samples[key] for samples in systems])
     _check_which_id(systems)
 
 
@@ -107,6 +109,16 @@ def _is_name_of(name: str, shorter: str) -> bool:
         number = _LAST_NUMBER.search(name)
         return number is not None and number[0].lstrip("0") == shorter.lstrip("0")
     return name == shorter or name.endswith(f"_{shorter}")
+
+
+def _check_same_seconds(samples: Sequence[Sample]) -> None:
+    """Captions of one id are about one part of a video, where its seconds are in the files."""
+    parts = {clip_of(sample)[1:3] for sample in samples if sample.video is not None}
+    if len(parts) > 1:
+        raise InputError(
+            f"the captions {samples[0].id!r} of several systems are about different seconds of a video. Give captions of"
+            " one part one id."
+        )
 
 
 def _file_of(sample: Sample) -> str | None:

@@ -38,7 +38,7 @@ def _video_in(root: str, name: str) -> VideoSource:
     if ADDRESS.match(name):
         return name
     if not path.startswith(os.path.join(root, "")):  # noqa: PTH118
-        raise InputError(f"the video {name} is outside the folder {root}.")
+        return MissingImage(f"the video {name} is outside the folder of images")
     if os.path.exists(path):  # noqa: PTH110
         return path
     videos = [path + suffix for suffix in VIDEO_SUFFIXES if os.path.isfile(path + suffix)]  # noqa: PTH113

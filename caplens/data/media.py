@@ -19,11 +19,11 @@ _CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class MissingImage:
-    """Stands in for an image that is not there, or may not be opened."""
+    """Stands in for an image or video that is not there, or may not be opened."""
 
     reason: str
     unusable: bool = True
-    """Whether the caption names an image that cannot be used, rather than none."""
+    """Whether the caption names one that cannot be used, rather than none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ImageArray(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
 
-VideoSource = str | PathLike[str] | bytes | Frames | ImageArray
+VideoSource = str | PathLike[str] | bytes | Frames | ImageArray | MissingImage
 """A file or folder of frames, or frames in memory: `Frames`, or an array of four dimensions."""
 
 

@@ -135,8 +135,9 @@ class SequenceEncoder:
 
 
 def _version(clip: VideoClip, choice: FrameChoice) -> _ClipVersion | None:
-    """By which a clip of a file is known to be unchanged; None for what is not a file."""
-    version = file_version(str(clip.source)) if isinstance(clip.source, str | PathLike) else None
+    """By which a clip of a file is known to be unchanged; None for what is not a file, such as a folder of frames."""
+    is_file = isinstance(clip.source, str | PathLike) and not os.path.isdir(clip.source)  # noqa: PTH112
+    version = file_version(str(clip.source)) if is_file else None
     return None if version is None else (*version, *clip[1:], choice.label)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from caplens.data.cache import cache_folder
 from caplens.data.files import expanded, open_regular
 from caplens.data.temporary import new_scratch_folder
-from caplens.embed.vector_file import LOCK_TIMEOUT, ModelVectors, is_damage, remove
+from caplens.embed.vector_file import COLUMNS, LOCK_TIMEOUT, ModelVectors, is_damage, remove
 from caplens.errors import InputError, option
 
 _SUFFIX = ".vectors"
@@ -31,6 +31,7 @@ class ModelVectorsInfo(NamedTuple):
     """None where the file is damaged, or cannot be opened."""
     fingerprint: str
     vectors: int
+    """How many entries there are: a video or the words of a text count as one."""
     bytes: int
     used: float
     """When it was last opened, in seconds since 1970."""
@@ -114,7 +115,10 @@ class Store:
                         unopened = _FOREIGN if tables else _UNFINISHED
                         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, unopened)
                     model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
-                    (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+                    counts = [
+                        connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in COLUMNS if table in tables
+                    ]
+                    count = sum(number for (number,) in counts)
                     return ModelVectorsInfo(str(model), str(fingerprint), count, size, float(used), path)
             except (sqlite3.Error, TypeError, ValueError) as error:
                 unopened = None if is_damage(error) else str(error)

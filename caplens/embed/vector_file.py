@@ -53,7 +53,7 @@ _TABLES = """
 """
 
 
-_COLUMNS = {"vectors": "key, vector, cut, checksum", "matrices": "key, matrix, rows, checksum"}
+COLUMNS = {"vectors": "key, vector, cut, checksum", "matrices": "key, matrix, rows, checksum"}
 """Table -> the columns of an entry."""
 
 
@@ -86,7 +86,7 @@ class ModelVectors:
     def get(self, keys: Sequence[bytes]) -> StoredVectors:
         """The vectors of distinct keys."""
 
-        rows = self._run(lambda connection: _intact(_select(connection, _COLUMNS["vectors"], "vectors", keys)))
+        rows = self._run(lambda connection: _intact(_select(connection, COLUMNS["vectors"], "vectors", keys)))
         lengths = Counter(len(vector) for _, vector, _ in rows)
         length = lengths.most_common(1)[0][0] if rows else 0
         if len(lengths) > 1:
@@ -111,7 +111,7 @@ class ModelVectors:
 
     def get_matrices(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """The matrices of those keys that have one."""
-        rows = self._run(lambda connection: _intact(_select(connection, _COLUMNS["matrices"], "matrices", keys)))
+        rows = self._run(lambda connection: _intact(_select(connection, COLUMNS["matrices"], "matrices", keys)))
         return {key: np.frombuffer(matrix, dtype="<f4").reshape(count, -1) for key, matrix, count in rows}
 
     def put_matrices(self, matrices: Mapping[bytes, Vectors]) -> None:
@@ -137,7 +137,7 @@ class ModelVectors:
             total = removed = 0
             if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise sqlite3.DatabaseError("the file is damaged")
-            for table, columns in _COLUMNS.items():
+            for table, columns in COLUMNS.items():
                 (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
                 rows = track(connection.execute(f"SELECT {columns} FROM {table}"), f"checking {self._model}", count)
                 damaged = [(key,) for key, data, number, checksum in rows if _checksum(key, data, number) != checksum]
@@ -152,7 +152,7 @@ class ModelVectors:
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 if not self._is_damage(error):
                     raise self._unusable(error) from None
-                return self._rewrite({table: _salvaged(self.path, table) for table in _COLUMNS}), -1
+                return self._rewrite({table: _salvaged(self.path, table) for table in COLUMNS}), -1
 
     def _rewrite(self, rows: Mapping[str, Sequence[tuple[bytes, bytes, int]]]) -> int:
         """Put a new file with these entries in the place of this one, complete or not at all; returns their number."""
@@ -189,7 +189,7 @@ class ModelVectors:
                     raise self._unusable(error) from None
                 damaged = True
             logger.warning(f"{self.path}: the store of vectors is damaged; what can be read of it is kept")
-            self._rewrite({table: _salvaged(self.path, table) for table in _COLUMNS})
+            self._rewrite({table: _salvaged(self.path, table) for table in COLUMNS})
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -265,7 +265,7 @@ def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[tuple[bytes, 
 def _salvaged(path: Path, table: str) -> list[tuple[bytes, bytes, int]]:
     """The intact entries of a damaged file, as far as they can be read. Indexes, which may be what is damaged, are not used."""
     rows: list[tuple[bytes, bytes, int, int]] = []
-    query = f"SELECT rowid, {_COLUMNS[table]} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
+    query = f"SELECT rowid, {COLUMNS[table]} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
     # A row takes more than a byte.
     first, failures, last = 0, 0, path.stat().st_size
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=LOCK_TIMEOUT)) as connection:

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,7 +21,7 @@ from PIL import Image
 
 from caplens.backbones.transform import Pixels
 from caplens.data.files import open_regular
-from caplens.data.media import ADDRESS, Frames, ImageArray, ImageSource, VideoSource, as_images, media_name
+from caplens.data.media import ADDRESS, Frames, ImageArray, ImageSource, MissingImage, VideoSource, as_images, media_name
 from caplens.data.sample import Sample
 from caplens.embed import images
 from caplens.embed.images import TooLargeError, UnreadableError, image_key, opened
@@ -31,9 +32,9 @@ DEFAULT_FRAMES = 10
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,mpegts,mpeg,flv,ogg,asf"
 """What is opened; not playlists, which name other files."""
 _IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
-_BUFFERED = 20
-"""Frames that a decoder keeps at most, in bytes of 1.5 a pixel."""
-_MOST_FRAMES = 4096
+_BYTES = 34
+"""Of a pixel: a decoder keeps at most 20 frames of 1.5 bytes a pixel, and one is converted."""
+_MOST_FRAMES, _MOST_PACKETS = 4096, 1 << 22
 _LEAST_DURATION, _MOST_SECONDS = 1e-3, 1e9
 _NUMBER = re.compile(r"(\d+)")
 
@@ -89,9 +90,12 @@ def clip_of(sample: Sample) -> VideoClip:
 
 
 def _seconds(sample: Sample, name: str) -> float | None:
-    value = sample.meta.get(name)
-    if value in (None, ""):
+    values = [value for column, value in sample.meta.items() if column.strip().lower() == name and value not in (None, "")]
+    if not values:
         return None
+    if len(values) > 1:
+        raise InputError(f"sample {sample.id!r}: several columns mean {name!r}. Rename all but one.")
+    (value,) = values
     try:
         seconds = float(value)
     except (TypeError, ValueError):
@@ -170,6 +174,8 @@ def _open_file(source: VideoSource) -> Iterator[tuple[IO[bytes], str]]:
 
 def _frame_sources(source: VideoSource) -> tuple[ImageSource, ...] | None:
     """The images of a video that is given as such, or as a folder; None for a file."""
+    if isinstance(source, MissingImage):
+        raise UnreadableError(source.reason)
     if isinstance(source, Frames):
         if not source.images:
             raise UnreadableError("the video has no frames")
@@ -222,12 +228,14 @@ class _Timeline(NamedTuple):
     @classmethod
     def of(cls, container: Any, stream: Any) -> "_Timeline":
         shown, keys = [], []
-        for packet in container.demux(stream):
+        for packet in islice(container.demux(stream), _MOST_PACKETS + 1):
             time = packet.pts if packet.pts is not None else packet.dts
             if time is not None and packet.size and not packet.is_discard:
                 shown.append(time)
                 if packet.is_keyframe:
                     keys.append(time)
+        if len(shown) > _MOST_PACKETS:
+            raise UnreadableError(f"the video has more than {_MOST_PACKETS:,} frames")
         return cls(sorted(shown), sorted(keys))
 
 
@@ -237,7 +245,7 @@ def _decoded_frames(
     with _container(file) as (container, stream):
         _check_stream(stream, name)
         timeline = _Timeline.of(container, stream)
-        scale = float(stream.time_base)
+        scale, size = float(stream.time_base), stream.codec_context.width * stream.codec_context.height
     if not timeline.shown:
         raise UnreadableError(f"{name} has no frames")
     times = [(time - timeline.shown[0]) * scale for time in timeline.shown]
@@ -245,7 +253,7 @@ def _decoded_frames(
     chosen = [timeline.shown[part[index]] for index in choice.indices([times[index] for index in part])]
     file.seek(0)
     pixels: dict[int, Pixels] = {}
-    with _container(file) as (container, stream):
+    with images.budget.taken(size * _BYTES), _container(file) as (container, stream):
         for time, frame in _frames_at(container, stream, sorted(set(chosen)), timeline.keys, name):
             image = frame.to_image()
             pixels[time] = transform(image.rotate(frame.rotation, expand=True) if frame.rotation else image)
@@ -273,7 +281,7 @@ def _check_stream(stream: Any, name: str) -> None:
 
 
 def _check_size(width: int, height: int, name: str) -> None:
-    if width * height * (_BUFFERED * 3 // 2 + 4) > images.budget.limit:
+    if width * height * _BYTES > images.budget.limit:
         raise TooLargeError(f"{name} has frames of {width} x {height} pixels, which is more than is decoded")
 
 

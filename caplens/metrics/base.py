@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import ClassVar, Self
 
-from caplens.data.media import MissingImage
+from caplens.data.media import ImageSource, MissingImage, VideoSource
 from caplens.data.sample import Sample
 from caplens.metrics.options import ScoringOptions
 from caplens.results.scores import RowError, Scores
@@ -66,19 +66,16 @@ def missing_input(sample: Sample, needs: frozenset[str]) -> RowError | None:
         return RowError("there are no references")
     if "source" in needs and not (sample.source and sample.source.strip()):
         return RowError("there is no source text")
-    if "video" in needs and _has_no_video(sample):
-        return RowError("there is no video")
-    return _missing_image(sample) if "image" in needs else None
+    for name in ("video", "image"):
+        if name in needs and (error := _missing(getattr(sample, name), name)) is not None:
+            return error
+    return None
 
 
-def _has_no_video(sample: Sample) -> bool:
-    return sample.video is None or (isinstance(sample.video, str) and not sample.video)
-
-
-def _missing_image(sample: Sample) -> RowError | None:
-    if sample.image is None or sample.image == "":
-        return RowError("there is no image")
-    return RowError(sample.image.reason, sample.image.unusable) if isinstance(sample.image, MissingImage) else None
+def _missing(source: ImageSource | VideoSource | None, what: str) -> RowError | None:
+    if source is None or (isinstance(source, str) and not source):
+        return RowError(f"there is no {what}")
+    return RowError(source.reason, source.unusable) if isinstance(source, MissingImage) else None
 
 
 def batched(samples: Iterable[Sample]) -> Iterator[list[Sample]]:

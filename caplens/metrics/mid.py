@@ -47,7 +47,9 @@ class MidCollector(CosineCollector):
             texts = [text for _, sample in readable for text in self._references(sample)]
             images = np.repeat(self._images(readable), counts, axis=0)
             backbone = self.engine.backbone
-            self.statistics = self.statistics or PairStatistics(images.shape[1], backbone.name, backbone.fingerprint)
+            self.statistics = self.statistics or PairStatistics(
+                images.shape[1], backbone.name, backbone.fingerprint, self.prompts.label
+            )
             self.statistics.add(images, self._texts(texts))
 
     def _images(self, pairs: Sequence[Pending]) -> Vectors:
@@ -87,6 +89,11 @@ class Mid(Metric):
             raise InputError(
                 f"the statistics of MID were fitted with {statistics.model}, not with {engine.backbone.name}, or with another"
                 " version of it. Fit them with this model ('caplens mid fit')."
+            )
+        if statistics is not None and statistics.prompt != self.prompts.label:
+            raise InputError(
+                f"the statistics of MID were fitted with the prompt {statistics.prompt!r}, not with {self.prompts.label!r}. Fit"
+                " them with this prompt ('caplens mid fit')."
             )
 
     @classmethod

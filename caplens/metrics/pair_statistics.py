@@ -31,8 +31,10 @@ Shrinkage = float | str
 class PairStatistics:
     """Mean and covariance of pairs of an image's and a text's vector: one pass, and memory for one matrix."""
 
-    def __init__(self, dim: int, model: str, fingerprint: str) -> None:
+    def __init__(self, dim: int, model: str, fingerprint: str, prompt: str = "") -> None:
         self.dim, self.model, self.fingerprint, self.count = dim, model, fingerprint, 0
+        self.prompt = prompt
+        """What stood before the texts."""
         self.mean = np.zeros(2 * dim)
         self.scatter = np.zeros((2 * dim, 2 * dim))
         """The sum of the outer products of the pairs with themselves, about their mean."""
@@ -94,6 +96,7 @@ class PairStatistics:
                 weighted=self.weighted,
                 model=np.array(self.model),
                 fingerprint=np.array(self.fingerprint),
+                prompt=np.array(self.prompt),
                 count=np.array(self.count),
             )
 
@@ -108,7 +111,7 @@ class PairStatistics:
                 mean, scatter, lengths, weighted = (
                     np.asarray(content[name], dtype=np.float64) for name in ("mean", "scatter", "lengths", "weighted")
                 )
-                statistics = cls(len(mean) // 2, str(content["model"]), str(content["fingerprint"]))
+                statistics = cls(len(mean) // 2, *(str(content[name]) for name in ("model", "fingerprint", "prompt")))
                 statistics.count = int(content["count"])
         except (OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{path}: these are no statistics of MID ({error}). Make them with 'caplens mid fit'.") from None

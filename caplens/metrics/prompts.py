@@ -27,6 +27,7 @@ class Prompts:
             self._by_language[base_language(lang)] = text
         # Metrics with equal keys encode the same texts.
         self.key = (self._fallback, *sorted(self._by_language.items()))
+        self.label = self._fallback or ", ".join(f"{lang}: {text}" for lang, text in sorted(self._by_language.items()))
 
     def __call__(self, lang: str) -> str:
         return self._by_language.get(lang, self._fallback)

@@ -1,5 +1,6 @@
 """What a sixth attacker met: each test failed before."""
 
+import os
 import sqlite3
 import struct
 
@@ -124,3 +125,91 @@ def test_weights_that_are_not_numbers_give_no_score_of_a_video(clip_folder, tmp_
     sample = package.Sample("1", "a dog", video=str(tmp_path / "frames"))
     with pytest.raises(CaplensError, match="not finite numbers"):
         package.score([sample], ["emscore"], model=f"hf:{folder}", keep_store=False)
+
+
+def test_columns_of_seconds_may_be_capitals_but_not_twice(tmp_path):
+    from caplens.embed.videos import clip_of
+
+    clip = clip_of(package.Sample("1", "a dog", video="v.mp4", meta={"Start": "2", " END ": 5}))
+    assert (clip.start, clip.end) == (2, 5)
+    with pytest.raises(InputError, match="several columns mean 'start'"):
+        clip_of(package.Sample("1", "a dog", video="v.mp4", meta={"Start": 2, "start": 3}))
+
+
+def test_a_video_outside_the_folder_is_an_error_of_its_row(tmp_path):
+    from PIL import Image
+
+    for name in ("inside/v", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / name / "1.png")
+    samples = [package.Sample("1", "a dog", video="v"), package.Sample("2", "a dog", video="../outside")]
+    result = package.score(samples, ["emscore"], images=tmp_path / "inside", model="caplens-mini", keep_store=False)
+    assert list(result["emscore"].errors) == [1]
+    assert "outside the folder" in result["emscore"].errors[1].reason
+
+
+def test_a_frame_that_is_edited_between_two_calls_of_one_engine_counts(tmp_path):
+    from PIL import Image
+
+    from caplens.metrics.options import ScoringOptions
+
+    Image.new("RGB", (64, 64)).save(tmp_path / "1.png")
+    stat = tmp_path.stat()
+    engine = ScoringOptions(model="caplens-mini", keep_store=False).engine()
+    sample = package.Sample("1", "a red wall", video=str(tmp_path))
+    before = package.score([sample], ["emscore"], model=engine)["emscore"].corpus
+    Image.new("RGB", (64, 64), "red").save(tmp_path / "1.png")
+    os.utime(tmp_path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert package.score([sample], ["emscore"], model=engine)["emscore"].corpus != before
+
+
+def test_the_prompt_of_fitted_pairs_is_that_of_the_scores(tmp_path):
+    from PIL import Image
+
+    from caplens.metrics.options import ScoringOptions
+
+    Image.new("RGB", (64, 64)).save(tmp_path / "1.png")
+    sample = package.Sample("1", "a wall", image=str(tmp_path / "1.png"))
+    engine = ScoringOptions(model="caplens-mini", keep_store=False).engine()
+    package.fit_mid([sample], model=engine, prompt="A photo of ").save(tmp_path / "mid.npz")
+    fitted = {"mid": tmp_path / "mid.npz", "shrinkage": 0.1, "model": engine}
+    package.score([sample], ["mid"], prompt="A photo of ", **fitted)
+    with pytest.raises(InputError, match="fitted with the prompt 'A photo of ', not with ''"):
+        package.score([sample], ["mid"], **fitted)
+
+
+def test_systems_that_describe_different_seconds_of_a_video_are_not_compared():
+    from caplens.comparison.systems import align_systems
+
+    first, second = ([package.Sample("1", "a dog", video="v.mp4", meta={"start": start})] for start in (0, 5))
+    with pytest.raises(InputError, match="different seconds"):
+        align_systems({"a": first, "b": second})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("visual.conv1.weight", "module.visual.conv1.weight"), ("visual.conv1.weight", "visual.conv.conv1.weight")],
+)
+def test_a_checkpoint_with_a_weight_under_two_names_is_refused(tmp_path, first, second):
+    torch = need("torch")
+    from caplens.backbones.checkpoint import apply
+
+    torch.save({first: torch.ones(2), second: torch.zeros(2)}, tmp_path / "weights.pt")
+    with pytest.raises(InputError, match="there twice, under two names"):
+        apply(torch.nn.Linear(1, 1), tmp_path / "weights.pt")
+
+
+def test_a_checkpoint_of_absurdly_many_positions_is_refused(tmp_path):
+    torch = need("torch")
+    from caplens.backbones.checkpoint import apply
+
+    torch.save({"positional_embedding": torch.zeros(1 << 17, 1)}, tmp_path / "weights.pt")
+    with pytest.raises(InputError, match="131,072 rows"):
+        apply(torch.nn.Linear(1, 1), tmp_path / "weights.pt")
+
+
+def test_the_store_counts_videos_too(tmp_path):
+    vectors = Store(tmp_path).model_vectors("a model", "0" * 64)
+    vectors.put_matrices({b"v" * 16: np.ones((3, 4), np.float32)})
+    vectors.close()
+    assert [about.vectors for about in Store(tmp_path).models()] == [1]
