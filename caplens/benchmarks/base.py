@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from caplens.arrays import Flags, Floats
+from caplens.benchmarks.published_by_model import PublishedValues
 from caplens.data.image_folder import with_images
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
@@ -170,13 +171,13 @@ class Benchmark(ABC, Generic[L]):
         """The samples with the paths of their images in the folder `images`."""
         return list(with_images(samples, images))
 
-    def published_for(self, protocol: str, lang: str) -> tuple[str, dict[str, dict[str, float]]]:
+    def published_for(self, protocol: str, lang: str) -> tuple[str, PublishedValues]:
         """The sources of published values, and measure -> metric -> value. If papers differ, the first one counts."""
         papers = [paper for paper in self.published if (paper.protocol, paper.lang) == (protocol, lang)]
-        values: dict[str, dict[str, float]] = {}
+        values: dict[str, dict[str, float | None]] = {}
         for paper in reversed(papers):
             for measure, by_metric in paper.values.items():
-                values[measure] = values.get(measure, {}) | by_metric
+                values.setdefault(measure, {}).update(by_metric)
         return "; ".join(paper.source for paper in papers), values
 
     def check_language(self, data: Path, lang: str) -> None:

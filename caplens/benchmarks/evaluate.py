@@ -12,6 +12,7 @@ import numpy as np
 
 from caplens.arrays import Flags, Floats
 from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
+from caplens.benchmarks.published_by_model import PublishedValues, with_values_by_model
 from caplens.benchmarks.rating import RatedSamples
 from caplens.data.content import CAPTIONS, captions_hash
 from caplens.data.languages import base_language
@@ -25,8 +26,6 @@ from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES, bootstrapped_difference, holm, interval
 
 _MOST_REASONS = 10
-PublishedValues = Mapping[str, Mapping[str, float]]
-"""Measure -> metric -> value."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,9 @@ def evaluate_metrics(
     metrics, warnings = _usable(benchmark, metrics, unavailable, skip)
     scored = score_data(benchmark.name, loaded, samples, present, metrics)
     source, published = benchmark.published_for(protocol, lang)
+    if lang == "en":
+        signatures = {metric: scores.signature for metric, scores in scored.result.metrics.items()}
+        published, source = with_values_by_model(published, source, signatures, benchmark.name, protocol)
     result = judge_metrics(benchmark, scored, published if present.all() else {}, resamples, seed)
     result.protocol, result.lang, result.source = protocol, lang, source
     result.warnings = list(dict.fromkeys([*loaded.warnings, *warnings, *result.warnings]))
@@ -110,7 +112,7 @@ def judge_metrics(
     }
     results = {
         metric: {
-            name: _estimate(value, None if name in loaded.incomplete else published.get(name, {}).get(metric.partition("[")[0]))
+            name: _estimate(value, None if name in loaded.incomplete else _published(published.get(name, {}), metric))
             for name, value in by_measure.items()
         }
         for metric, by_measure in measured.items()
@@ -234,6 +236,11 @@ def _usable(
         names = ", ".join(metric.name for metric in metrics if metric not in kept)
         raise InputError(f"{benchmark.name}: {names} cannot be used here: {' and '.join(left_out)}.")
     return kept, [f"{', '.join(names)} left out: {why}." for why, names in left_out.items()]
+
+
+def _published(by_metric: Mapping[str, float | None], metric: str) -> float | None:
+    """The value of this metric with its model, or of its kind."""
+    return by_metric[metric] if metric in by_metric else by_metric.get(metric.partition("[")[0])
 
 
 def _estimate(measured: Measured, published: float | None) -> Estimate:

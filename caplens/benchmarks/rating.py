@@ -14,6 +14,8 @@ class RatedSamples(BenchmarkData):
     """Captions with a human value each, or a row of them where people are kept apart."""
 
     human: Floats
+    digits: int | None = None
+    """To how many digits scores are rounded before they are correlated; None for all."""
 
 
 class RatingBenchmark(Benchmark[RatedSamples]):
@@ -24,6 +26,8 @@ class RatingBenchmark(Benchmark[RatedSamples]):
 
     def judge(self, loaded: RatedSamples, values: Floats, scored: Flags, resamples: int, seed: int) -> dict[str, Measured]:
         human, scores = loaded.human[scored], values[scored]
+        if loaded.digits is not None:
+            scores = scores.round(loaded.digits)
         groups = [sample.group for sample, kept in zip(loaded.samples, scored, strict=True) if kept]
         measures = {}
         for name in self.coefficients:

@@ -11,6 +11,7 @@ from scipy.io import savemat
 
 import caplens as package
 from caplens.benchmarks import BENCHMARKS, get_benchmark, matlab
+from caplens.benchmarks.rating import RatedSamples
 
 
 def measured(name, folder, metric="length", **more):
@@ -346,12 +347,19 @@ def test_vatex_eval_averages_over_annotators(tmp_path, caplens):
     assert [len(some.samples[0].references) for some in loaded.values()] == [9, 1, 0]
     # Two annotators agree with the lengths, one is the other way round: (1 + 1 - 1) / 3.
     assert measured("vatex-eval", tmp_path)["tau-b"].value == pytest.approx(100 / 3)
+    # Rounded to four digits, 1.00001 and 1.00002 are a tie.
+    benchmark, ratings = get_benchmark("vatex-eval"), np.array([[1.0] * 3, [2.0] * 3])
+    for digits, expected in ((4, np.nan), (None, 1)):
+        rated = RatedSamples(loaded["9-refs"].samples[:2], ratings, digits=digits)
+        value = benchmark.judge(rated, np.array([1.00001, 1.00002]), np.array([True, True]), 5, 0)["tau-b"].value
+        assert value == pytest.approx(expected, nan_ok=True)
+    assert benchmark.load(tmp_path, "no-refs-rounded").digits == 4
     # Without references only `length` can be used, which is no reason to stop.
     said = caplens("bench", "vatex-eval", "--data", tmp_path, "-m", "length,bleu1", "--protocol", "all", "--resamples", 5)
     assert said.status == 0, said.err
     lines = [line.split() for line in said.out.splitlines() if line.strip().startswith(("length", "bleu1"))]
-    assert [len(line) for line in lines] == [21, 20]
-    assert lines[1].count("–") == 1
+    assert [len(line) for line in lines] == [27, 25]
+    assert lines[1].count("–") == 2
     (tmp_path / "human_scores.json").write_text("[1, 2]", encoding="utf-8")
     with pytest.raises(package.InputError, match="the ratings of three people"):
         measured("vatex-eval", tmp_path)

@@ -27,7 +27,7 @@ class Flickr8kExpert(FlickrRatings):
             "expanded",
             {
                 "tau-c": {"bleu1": 32.3, "bleu4": 30.8, "rouge-l": 32.3, "meteor": 41.8, "cider": 43.9, "spice": 44.9}
-                | {"clipscore": 51.2, "refclipscore": 53.0, "pacs": 54.3, "refpacs": 55.9},
+                | {"clipscore": 51.2, "refclipscore": 53.0, "pacs": 54.3, "refpacs": 55.9, "mid": 54.9},
                 "tau-b": {"bleu1": 32.2, "bleu4": 30.6, "rouge-l": 32.1, "meteor": 41.5, "cider": 43.6, "spice": 51.7}
                 | {"clipscore": 51.1, "refclipscore": 52.6, "pacs": 53.9, "refpacs": 55.5},
             },

@@ -11,7 +11,7 @@ from caplens.errors import InputError
 _WHERE = "foilv1.0_test_2017.json comes from the authors of FOIL, captions_val2014.json from COCO."
 _FOUR_REFS = {"bleu1": 85.4, "bleu4": 87.0, "rouge-l": 70.4, "meteor": 82.0, "cider": 94.1, "refclipscore": 92.6, "refpacs": 94.9}
 _ONE_REF = {"bleu1": 65.7, "bleu4": 66.2, "rouge-l": 54.6, "meteor": 70.1, "cider": 85.7, "refclipscore": 91.0, "refpacs": 93.7}
-_NO_REFS = {"clipscore": 87.2, "pacs": 89.9}
+_NO_REFS = {"clipscore": 87.2, "pacs": 89.9, "mid": 90.5}
 _SOURCE = "Sarto et al. 2023 (PAC-S), table 6, on about 8,000 of the images; CLIP scores there are with ViT-B/32"
 
 

@@ -38,8 +38,11 @@ _NINE_REFS = {
     "refpacs-video": (38.1, 48.8),
 }
 _NO_REFS = {"emscore": (23.2, 30.3), "pacs-video": (25.1, 32.6)}
+_NAMED = {"9-refs": _NINE_REFS, "1-ref": _ONE_REF, "no-refs": _NO_REFS}
 _REFERENCES = {"9-refs": 9, "1-ref": 1, "no-refs": 0, **{f"{number}-refs": number for number in range(2, 9)}}
 """Protocol -> how many references count."""
+_ROUNDED, _DIGITS = "-rounded", 4
+"""What the names of protocols end with by which scores are rounded, as EMScore's own script does, and to how many digits."""
 
 
 class VatexEval(RatingBenchmark):
@@ -50,6 +53,7 @@ class VatexEval(RatingBenchmark):
         "1-ref": "one reference",
         "no-refs": "no references",
         **{f"{number}-refs": f"{number} references" for number in range(2, 9)},
+        **{f"{name}{_ROUNDED}": f"{name}, scores rounded to {_DIGITS} digits (EMScore's script)" for name in _NAMED},
     }
     coefficients = ("tau-b", "spearman")
     folder, marker = "vatex-eval", "candidates_list.json"
@@ -60,7 +64,8 @@ class VatexEval(RatingBenchmark):
             protocol,
             {name: {metric: row[column] for metric, row in table.items()} for column, name in enumerate(("tau-b", "spearman"))},
         )
-        for protocol, table in (("9-refs", _NINE_REFS), ("1-ref", _ONE_REF), ("no-refs", _NO_REFS))
+        for name, table in _NAMED.items()
+        for protocol in (name, f"{name}{_ROUNDED}")
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
@@ -72,16 +77,19 @@ class VatexEval(RatingBenchmark):
         if not len(captions) == len(reference_lists) == len(videos) == by_rater.shape[1]:
             counts = f"{len(captions)}, {len(reference_lists)}, {len(videos)} and {by_rater.shape[1]}"
             raise InputError(f"{data}: the four files are about {counts} captions; they belong to different data.")
-        reference_count = _REFERENCES[protocol]
+        reference_count = _REFERENCES[protocol.removesuffix(_ROUNDED)]
         samples = [
             Sample(f"{video} {row}", caption, texts(references, data)[:reference_count], video=video, lang="en")
             for row, (caption, references, video) in enumerate(zip(captions, reference_lists, videos, strict=True))
         ]
-        return RatedSamples(samples, by_rater.T, warnings=count_warning(len(samples), 18000, "captions"))
+        digits = _DIGITS if protocol.endswith(_ROUNDED) else None
+        return RatedSamples(samples, by_rater.T, digits=digits, warnings=count_warning(len(samples), 18000, "captions"))
 
     def judge(self, loaded: RatedSamples, values: Floats, scored: Flags, resamples: int, seed: int) -> dict[str, Measured]:
         measures_by_rater = [
-            super(VatexEval, self).judge(RatedSamples(loaded.samples, ratings), values, scored, resamples, seed)
+            super(VatexEval, self).judge(
+                RatedSamples(loaded.samples, ratings, digits=loaded.digits), values, scored, resamples, seed
+            )
             for ratings in loaded.human.T
         ]
         return {
