@@ -18,6 +18,7 @@ def write_report(
     images: str | PathLike[str] | None = None,
     data: str | PathLike[str] | None = None,
     title: str = "caplens report",
+    moments: Sequence[str] = (),
 ) -> Path:
     """Write one HTML file about results.
 
@@ -32,6 +33,8 @@ def write_report(
         say; they are needed to show captions.
     title
         Of the page.
+    moments
+        Ids of captions of videos, each of whose words is shown beside every frame, by the model that scored them.
 
     Returns
     -------
@@ -67,5 +70,5 @@ def write_report(
             documents += Document.of(name or "Results", result)
         else:
             raise InputError(f"a report is made of results and of files of theirs, not of {type(result).__name__}.")
-    write_page(documents, Path(output), InputPaths(files, *rest), title)
+    write_page(documents, Path(output), InputPaths(files, *rest), title, moments)
     return Path(output)

@@ -15,6 +15,7 @@ caplens score captions.jsonl --images photos -o scores.json
 caplens report scores.json -o report.html
 caplens report scores.json robustness.json runs/tuned/log.jsonl -o report.html --title "Captions of March"
 caplens report bench.json --data flickr8k --images photos -o report.html
+caplens report emscore.json --moments video7 -o report.html
 """
 _SUFFIXES = (".html", ".htm")
 
@@ -35,6 +36,10 @@ def report(
     references: Annotated[Path | None, typer.Option("--references", "-r", help="The references, likewise.")] = None,
     images: Annotated[Path | None, typer.Option(help="The folder of the images, likewise.")] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of a benchmark's files, likewise.")] = None,
+    moments: Annotated[
+        list[str] | None,
+        typer.Option(help="The id of a caption of a video: shows which moment supports which of its words. May be repeated."),
+    ] = None,
 ) -> dict[str, Any]:
     """Make one HTML file of results: tables, plots, and a gallery of the captions that matter.
 
@@ -46,7 +51,7 @@ def report(
     from caplens.report.page import write_page
 
     documents = [document for path in results for document in read_documents(path)]
-    write_page(documents, output, InputPaths(captions or [], references, images, data), title)
+    write_page(documents, output, InputPaths(captions or [], references, images, data), title, moments or [])
     info(f"written to {output}")
     return {"report": str(output), "results": len(documents)}
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.perturbation.words import Word, join, split
+from caplens.text.words import Word, join, split
 
 PROBABILITY = 0.4
 """The probability that a word is repeated, removed or masked (PR-MCS, section 5.2)."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from caplens.perturbation.base import Perturbation, reorder
-from caplens.perturbation.words import Word
+from caplens.text.words import Word
 
 
 class Jumble(Perturbation):

@@ -6,7 +6,7 @@ import numpy as np
 
 from caplens.perturbation.base import Perturbation, reorder
 from caplens.perturbation.nouns import find_nouns, strip_punctuation
-from caplens.perturbation.words import Word, join
+from caplens.text.words import Word, join
 
 
 class Substitution(Perturbation):

@@ -37,10 +37,14 @@ _STRIP_FRAMES, _STRIP_HEIGHT = 5, 90
 
 
 def write_page(
-    documents: Sequence[Document], target: Path, paths: InputPaths | None = None, title: str = "caplens report"
+    documents: Sequence[Document],
+    target: Path,
+    paths: InputPaths | None = None,
+    title: str = "caplens report",
+    moments: Sequence[str] = (),
 ) -> None:
     """Write the report to `target`. `paths` replaces the paths of captions and images that the results name."""
-    sections = make_sections(documents, paths or InputPaths())
+    sections = make_sections(documents, paths or InputPaths(), moments)
     with replacing(target) as temporary:
         temporary.write_text(render(sections, title), encoding="utf-8", newline="\n")
 

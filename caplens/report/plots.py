@@ -19,8 +19,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from PIL.Image import Image
+from PIL.ImageOps import fit
 
 from caplens.arrays import Floats
+from caplens.backbones.transform import Pixels
 
 _INK, _RULE = "#0b0b0c", "#c3c2b8"
 """Placeholders that are replaced with the colours of the page."""
@@ -38,6 +41,8 @@ _MIN_VIOLIN = 10
 _CHARACTERS_PER_INCH = 12
 _MAX_NAME = 26
 """Characters of a name beside a plot."""
+_PICTURE = 64
+"""Pixels of the side of a frame."""
 _WIDTH = 9.4
 """Inches, of a plot as wide as the page."""
 
@@ -135,6 +140,39 @@ def heatmap(
                 colour = _INK if np.isnan(shades[row, column]) else _ON_SHADES
                 size = 8.5 if len(columns) < 9 else 6.5
                 axes.text(column, row, note, ha="center", va="center", fontsize=size, color=colour)
+
+    return drawn(height, draw, width)
+
+
+def small_picture(image: Image) -> Pixels:
+    """A frame as it stands above a column of `moments`."""
+    return np.asarray(fit(image.convert("RGB"), (_PICTURE, _PICTURE)))
+
+
+def moments(words: Sequence[str], pictures: Sequence[Pixels], values: Floats) -> str:
+    """One row per word, one column per frame of a video below its picture; a row has its own colour scale."""
+    columns = len(pictures)
+    width = min(_WIDTH, 1.6 + 0.7 * columns)
+    side = (width - 1.6) / columns
+    height = 0.2 + side + 0.26 * len(words)
+
+    def draw(figure: Figure) -> None:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[side, 0.26 * max(1, len(words))])
+        for column, picture in enumerate(pictures):
+            above.imshow(picture, extent=(column - 0.49, column + 0.49, 0, 1), aspect="auto")
+        edges = np.arange(columns + 1) - 0.5, np.arange(len(words) + 1) - 0.5
+        shades = _shades(values.T, by_column=True).T
+        below.pcolormesh(*edges, shades, cmap=_SHADES, vmin=0, vmax=1, edgecolors="face", linewidth=0.3)
+        below.invert_yaxis()
+        below.set_yticks(range(len(words)), list(map(_short, words)))
+        above.set(xlim=(-0.5, columns - 0.5), ylim=(0, 1), yticks=[])
+        for axes in (above, below):
+            axes.set_xticks([])
+            axes.grid(visible=False)
+            axes.spines[:].set_visible(False)
+            axes.tick_params(length=0)
+        for (row, column), value in np.ndenumerate(values):
+            below.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=_ON_SHADES)
 
     return drawn(height, draw, width)
 

@@ -49,6 +49,8 @@ _TRAIN = "--images {examples} --device cpu --out run --set train.photos=4 --set 
 _TRAINED = ("run/tune.safetensors", "run/model/text.onnx")
 JOBS = [
     Job("score", "score many.jsonl --images {examples} -m clipscore,cider --store store -o out.json", ("out.json",)),
+    Job("videos", "score videos.jsonl -m emscore --store store -o out.json", ("out.json",)),
+    Job("mid fit", "mid fit many.jsonl out.npz --images {examples} --store store", ("out.npz",)),
     Job("compare", "compare many.jsonl other.jsonl -m bleu4,cider --resamples 2000 -o out.json", ("out.json",)),
     Job("robustness", "robustness {good} --images {examples} -m clipscore --store store -o out.json", ("out.json",)),
     Job("agreement", "agreement rated.jsonl -m length,cider --resamples 500 -o out.json", ("out.json",)),
@@ -74,6 +76,10 @@ def prepare(folder: Path) -> None:
     for name, entries in {
         "many.jsonl": many,
         "other.jsonl": [{**row, "caption": row["caption"][::-1]} for row in many],
+        "videos.jsonl": [
+            {"id": row["id"], "caption": row["caption"], "video": str(EXAMPLES), "duration": 20, "start": number % 10}
+            for number, row in enumerate(many)
+        ],
         "rated.jsonl": [{**row, "ratings": [number % 5]} for number, row in enumerate(rows)],
     }.items():
         (folder / name).write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")

@@ -11,7 +11,7 @@ import caplens as package
 from caplens.data import Sample
 from caplens.perturbation import PERTURBATIONS, get_perturbation
 from caplens.perturbation.nouns import find_nouns
-from caplens.perturbation.words import join, split
+from caplens.text.words import join, split
 
 CAPTIONS = {
     "en": "A man, wearing a white shirt, is playing golf on a green field.",

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from caplens.errors import InputError
+from caplens.errors import InputError, option
 from caplens.report.cases import Case, changes_of, choose, find_cases
 from caplens.report.documents import Document, InputPaths
 from caplens.report.sections.agreement import agreement_section, correlation_section, languages_sections
 from caplens.report.sections.comparison import comparison_section, language_section
 from caplens.report.sections.leakage import leakage_section
+from caplens.report.sections.moments import moment_plots
 from caplens.report.sections.robustness import robustness_section
 from caplens.report.sections.scores import score_section
 from caplens.report.sections.section import Section
@@ -36,8 +37,12 @@ _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
 }
 
 
-def make_sections(documents: Sequence[Document], paths: InputPaths) -> list[Section]:
-    """One section per result, after one for each benchmark that was run in several languages."""
+def make_sections(documents: Sequence[Document], paths: InputPaths, moments: Sequence[str] = ()) -> list[Section]:
+    """One section per result, after one for each benchmark that was run in several languages.
+
+    `moments` are ids of captions of videos whose words are shown beside the frames.
+    """
+    _check_moments(documents, moments)
     sections: list[Section] = []
     for run in _in_languages(documents):
         with as_input_error(run[0].path):
@@ -51,6 +56,8 @@ def make_sections(documents: Sequence[Document], paths: InputPaths) -> list[Sect
                 *(f"{change} Score them again." for change in changes_of(document.result, cases)),
                 *section.warnings,
             ]
+            if moments and isinstance(document.result, ScoreResult):
+                section.plots += moment_plots(document.result, cases, moments)
             section.cases = choose(cases)
             sections.append(section)
     return sections
@@ -62,6 +69,11 @@ def _cases(document: Document, paths: InputPaths) -> tuple[list[Case], str]:
         return find_cases(document, paths), ""
     except InputError as error:
         return [], str(error)
+
+
+def _check_moments(documents: Sequence[Document], moments: Sequence[str]) -> None:
+    if moments and not any(isinstance(document.result, ScoreResult) for document in documents):
+        raise InputError(f"{option('moments')} shows captions of videos that were scored; give a result of 'caplens score'.")
 
 
 def _in_languages(documents: Sequence[Document]) -> list[list[Document]]:

@@ -7,13 +7,13 @@ import numpy as np
 
 from caplens.arrays import Floats
 from caplens.data.languages import language_names
-from caplens.perturbation.words import split
 from caplens.report import plots
 from caplens.report.cases import Case
 from caplens.results.base import number
 from caplens.results.robustness import ALL
 from caplens.results.table import LEVEL, Table
 from caplens.stats import get_coefficient
+from caplens.text.words import split
 
 INTERVALS = f" with {LEVEL} intervals by bootstrap over images."
 _MIN_CAPTIONS = 20
