@@ -91,7 +91,7 @@ def by_fault(model: Backbone, data: Path, size: int) -> None:
             pairs = []
             for row, group in enumerate(groups):
                 caption = next((text for language, text in group.captions if language == lang), None)
-                worse = caption and perturbed(Sample(str(row), caption=caption), perturbation, lang=lang)
+                worse = caption and perturbed(Sample(str(row), caption=caption), perturbation, lang=lang, protocol="gentle")
                 if caption and worse and worse.caption != caption:
                     pairs.append((row, caption, worse.caption))
             rows = photos[[row for row, _, _ in pairs]]

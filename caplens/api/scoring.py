@@ -12,7 +12,7 @@ from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_cap
 from caplens.data.languages import base_language
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.metrics.scoring import KeepColumns, missing_score_warnings, run_metrics
-from caplens.perturbation import get_perturbations, measure_robustness
+from caplens.perturbation import check_protocol, get_perturbations, measure_robustness
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES, bootstrap_pooled, interval
@@ -113,6 +113,7 @@ def robustness(
     images: ImagesInput = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    protocol: str = "paper",
     options: ScoringOptions | None = None,
     kinds: Sequence[str] | None = None,
     **keywords: Unpack[ScoringKeywords],
@@ -125,6 +126,8 @@ def robustness(
         Good captions, as `score` takes them.
     perturbations
         repetition, removal, masking, jumble, substitution, or all; `kinds` is their old name.
+    protocol
+        `paper`, as PR-MCS, or `gentle`, by which every caption changes.
     metrics, references, images, resamples, seed, options, **keywords
         As for `score`.
 
@@ -151,4 +154,4 @@ def robustness(
     options = ScoringOptions.of(options, **keywords)
     built = metrics_of("robustness", metrics, images, options)
     joined = read_captions(samples, references, images, options.lang)
-    return measure_robustness(joined, built, chosen, options.lang, max(1, resamples), seed)
+    return measure_robustness(joined, built, chosen, options.lang, max(1, resamples), seed, check_protocol(protocol))

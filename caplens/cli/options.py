@@ -54,6 +54,10 @@ Perturbations = Annotated[
         help="repetition, removal, masking, jumble, substitution, or all; may be given several times. \\[default: all]",
     ),
 ]
+PerturbationProtocol = Annotated[
+    str,
+    typer.Option("--protocol", help="paper: as PR-MCS, where captions may come out unchanged; gentle: every caption changes."),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
 Correction = Annotated[str, typer.Option(help="For asking several questions at once: holm, bonferroni or bh.")]
 

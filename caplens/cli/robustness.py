@@ -12,6 +12,7 @@ from caplens.cli.options import (
     MetricOptions,
     ModelOptions,
     OutputOptions,
+    PerturbationProtocol,
     Perturbations,
     ReferencesOption,
     Resamples,
@@ -24,6 +25,7 @@ from caplens.stats import RESAMPLES
 EXAMPLES = """
 caplens robustness captions.jsonl --images photos -m clipscore
 caplens robustness captions.jsonl -r references.json -m cider --perturbation jumble,removal -o robustness.json
+caplens robustness captions.jsonl --images photos --protocol gentle
 """
 
 
@@ -33,6 +35,7 @@ def robustness(
     output: OutputOptions,
     captions: Annotated[Path, typer.Argument(help="Any file of good captions.")],
     perturbation: Perturbations = None,
+    protocol: PerturbationProtocol = "paper",
     references: ReferencesOption = None,
     lang: Lang = None,
     resamples: Resamples = RESAMPLES,
@@ -51,6 +54,7 @@ def robustness(
         images=models.images,
         resamples=resamples,
         seed=seed,
+        protocol=protocol,
         options=models.scoring(metrics, lang),
     )
     write_result(result, output.output, form)

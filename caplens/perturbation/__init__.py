@@ -1,6 +1,6 @@
 """Perturbations that make captions worse (PR-MCS, Kim et al. 2023), and how metrics respond to them."""
 
-from caplens.perturbation.base import Perturbation
+from caplens.perturbation.base import PROTOCOLS, Perturbation, Protocol, check_protocol
 from caplens.perturbation.jumble import Jumble
 from caplens.perturbation.masking import Masking
 from caplens.perturbation.registry import PERTURBATIONS, get_perturbation, get_perturbations
@@ -11,12 +11,15 @@ from caplens.perturbation.substitution import Substitution
 
 __all__ = [
     "PERTURBATIONS",
+    "PROTOCOLS",
     "Jumble",
     "Masking",
     "Perturbation",
+    "Protocol",
     "Removal",
     "Repetition",
     "Substitution",
+    "check_protocol",
     "get_perturbation",
     "get_perturbations",
     "measure_robustness",

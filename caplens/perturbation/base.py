@@ -1,16 +1,28 @@
-"""The base class of perturbations, which make a caption worse in one way, at random but reproducibly."""
+"""The base class of perturbations, which make a caption worse in one way, at random but reproducibly.
+
+There are two protocols. `paper` is algorithm 1 of PR-MCS: one draw of words for each caption says which are repeated, masked, and
+kept by removal; a caption that comes out unchanged stays as it is. `gentle` removes those that are drawn instead, draws for each
+perturbation anew, and changes every caption or leaves it out.
+"""
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from caplens.arrays import Flags
+from caplens.errors import InputError
 from caplens.text.words import Word, join, split
 
 PROBABILITY = 0.4
-"""The probability that a word is repeated, removed or masked (PR-MCS, section 5.2)."""
+"""The probability that a word is drawn (PR-MCS, section 5.2)."""
+Protocol = Literal["paper", "gentle"]
+PROTOCOLS: dict[Protocol, str] = {
+    "paper": "as algorithm 1 of PR-MCS; captions may come out unchanged",
+    "gentle": "every caption changes; removal takes 40% of the words, not 60%",
+}
 
 
 class Perturbation(ABC):
@@ -28,11 +40,23 @@ class Perturbation(ABC):
     summary: ClassVar[str]
 
     @abstractmethod
-    def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
-        """The words of the perturbed caption, or None if the caption cannot be perturbed in this way."""
+    def as_paper(
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+    ) -> list[Word]:
+        """The words of the perturbed caption by the protocol `paper`; `drawn` are the same for all perturbations of a caption."""
+
+    @abstractmethod
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
+        """The words by the protocol `gentle`, or None if the caption cannot be perturbed in this way."""
 
     def __call__(
-        self, caption: str, lang: str | None = None, seed: int = 0, key: str = "", objects: Sequence[str] = ()
+        self,
+        caption: str,
+        lang: str | None = None,
+        seed: int = 0,
+        key: str = "",
+        objects: Sequence[str] = (),
+        protocol: Protocol = "paper",
     ) -> str | None:
         """Perturb a caption. The result depends only on the arguments, not on other captions.
 
@@ -48,17 +72,37 @@ class Perturbation(ABC):
             A string that varies the choices between captions, such as the id of the caption.
         objects
             The critical objects, as they are written in the caption. Only `Substitution` uses them.
+        protocol
+            One of `PROTOCOLS`.
 
         Returns
         -------
         str or None
-            The perturbed caption, which differs from the original, or None if the caption cannot be perturbed in this way.
+            The perturbed caption; by `paper` it may be the original. None if nothing is left of it, and by `gentle` if it cannot
+            be perturbed in this way.
         """
         words = split(caption, lang)
-        digest = hashlib.sha256("\0".join((str(seed), self.name, key, caption)).encode()).digest()
-        changed = self.change(words, np.random.default_rng(list(digest[:16])), lang, objects) if words else None
+        if not words:
+            return None
+        rng = _generator(seed, self.name, key, caption)
+        if protocol == "paper":
+            drawn = _generator(seed, "draw", key, caption).random(len(words)) < PROBABILITY
+            return join(self.as_paper(words, drawn, rng, lang, objects)) or None
+        changed = self.gently(words, rng, lang, objects)
         perturbed = None if changed is None else join(changed)
         return None if perturbed is None or perturbed == join(words) else perturbed
+
+
+def check_protocol(name: str) -> Protocol:
+    """The protocol of this name; an error if there is none."""
+    if name not in PROTOCOLS:
+        raise InputError(f"unknown protocol {name!r} of perturbations; choose from: {', '.join(PROTOCOLS)}.")
+    return name
+
+
+def _generator(*parts: str | int) -> np.random.Generator:
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return np.random.default_rng(list(digest[:16]))
 
 
 def random_mask(count: int, rng: np.random.Generator, minimum: int, maximum: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from caplens.arrays import Flags
 from caplens.perturbation.base import Perturbation, reorder
 from caplens.text.words import Word
 
@@ -14,6 +15,11 @@ class Jumble(Perturbation):
     name = "jumble"
     summary = "the words in random order"
 
-    def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
+    def as_paper(
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+    ) -> list[Word]:
+        return [words[index] for index in rng.permutation(len(words))]
+
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
         order = reorder([word.text for word in words], rng)
         return None if order is None else [words[index] for index in order]

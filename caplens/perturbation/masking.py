@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from caplens.arrays import Flags
 from caplens.perturbation.base import Perturbation, random_mask
 from caplens.text.words import Word
 
@@ -11,11 +12,16 @@ MASK = "[MASK]"
 
 
 class Masking(Perturbation):
-    """Replaces random words, at least one, by [MASK]."""
+    """Replaces random words by [MASK]."""
 
     name = "masking"
     summary = "each word is replaced by [MASK] with probability 0.4"
 
-    def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word]:
+    def as_paper(
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+    ) -> list[Word]:
+        return [word._replace(text=MASK) if hidden else word for word, hidden in zip(words, drawn, strict=True)]
+
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word]:
         masked = random_mask(len(words), rng, 1, len(words))
         return [word._replace(text=MASK) if hidden else word for word, hidden in zip(words, masked, strict=True)]

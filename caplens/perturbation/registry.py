@@ -35,7 +35,7 @@ def get_perturbation(name: str) -> Perturbation:
 
     Examples
     --------
-    >>> get_perturbation("repetition")("dog")
+    >>> get_perturbation("repetition")("dog", protocol="gentle")
     'dog dog'
     """
     try:

@@ -4,6 +4,7 @@ The drop in percent is what PR-MCS reports (tables 7 to 11). It depends on the z
 captions score lower does not, and is reported as well.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,14 +17,19 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.scoring import missing_score_warnings, run_metrics
-from caplens.perturbation.base import Perturbation
+from caplens.perturbation.base import Perturbation, Protocol
 from caplens.progress import track
 from caplens.results.robustness import ALL, PerturbationEffect, RobustnessResult
 from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES, bootstrap_pooled, interval
 
+_STATISTICS = 6
+"""Of a caption: its score, that of its perturbed form, 1, and whether that is lower, tied, and another caption at all."""
 
-def perturbed(sample: Sample, perturbation: Perturbation, seed: int = 0, lang: str | None = None) -> Sample | None:
+
+def perturbed(
+    sample: Sample, perturbation: Perturbation, seed: int = 0, lang: str | None = None, protocol: Protocol = "paper"
+) -> Sample | None:
     """Perturb the caption of a sample.
 
     Parameters
@@ -36,12 +42,14 @@ def perturbed(sample: Sample, perturbation: Perturbation, seed: int = 0, lang: s
         The seed of the random choices.
     lang
         The language of a sample that has none of its own.
+    protocol
+        One of `PROTOCOLS`.
 
     Returns
     -------
     Sample or None
         A copy with the perturbed caption and a new id; `meta` has the name of the perturbation and the original caption. None if
-        the caption cannot be perturbed in this way.
+        the caption cannot be perturbed in this way, or nothing is left of it.
 
     Raises
     ------
@@ -51,7 +59,7 @@ def perturbed(sample: Sample, perturbation: Perturbation, seed: int = 0, lang: s
     objects = sample.meta.get("objects", ())
     if isinstance(objects, str) or not all(isinstance(text, str) for text in objects):
         raise InputError(f"sample {sample.id!r}: 'objects' must be a list of strings.")
-    caption = perturbation(sample.caption or "", sample.lang or lang, seed, sample.id, tuple(objects))
+    caption = perturbation(sample.caption or "", sample.lang or lang, seed, sample.id, tuple(objects), protocol)
     if caption is None:
         return None
     meta = {**sample.meta, "perturbation": perturbation.name, "original": sample.caption}
@@ -65,6 +73,7 @@ def measure_robustness(
     lang: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    protocol: Protocol = "paper",
 ) -> RobustnessResult:
     """Score captions and their perturbed forms.
 
@@ -82,6 +91,8 @@ def measure_robustness(
         The number of bootstrap resamples for confidence intervals.
     seed
         The seed of the perturbations and of the bootstrap.
+    protocol
+        One of `PROTOCOLS`.
 
     Returns
     -------
@@ -96,7 +107,7 @@ def measure_robustness(
     originals = [replace(sample, lang=sample.lang or lang) for sample in samples]
     if not originals:
         raise InputError("there are no captions to perturb.")
-    pairs, skipped = _perturbed_pairs(originals, perturbations, seed)
+    pairs, skipped = _perturbed_pairs(originals, perturbations, seed, protocol)
     if not pairs:
         raise InputError("none of the captions can be perturbed in these ways; they are too short.")
     scored_samples = [*originals, *(pair.sample for pair in pairs)]
@@ -107,7 +118,9 @@ def measure_robustness(
         np.array([pair.perturbation for pair in pairs]),
         np.array([base_language(originals[row].lang or "en") for row in original_rows]),
         np.array([originals[row].group for row in original_rows], dtype=object),
+        np.array([pair.sample.caption != _plain(originals[pair.original].caption or "") for pair in pairs]),
     )
+    unchanged = {name: int((~columns.changed[columns.perturbations == name]).sum()) for name in skipped}
     effects: list[PerturbationEffect] = []
     for name, scores in result.metrics.items():
         original_scores, perturbed_scores = scores.values[original_rows], scores.values[perturbed_rows]
@@ -116,8 +129,13 @@ def measure_robustness(
     signatures = {name: scores.signature for name, scores in result.metrics.items()}
     rows = [*range(len(originals)), *original_rows.tolist()]
     failed = {rows[row] for row in result.failed_rows}
-    warnings = [*result.warnings, *missing_score_warnings(_of_originals(result, len(originals)), lang)]
-    return RobustnessResult(effects, skipped, len(failed), signatures, warnings)
+    notes = [*result.warnings, *missing_score_warnings(_of_originals(result, len(originals)), lang)]
+    return RobustnessResult(effects, skipped, len(failed), signatures, notes, protocol, unchanged)
+
+
+def _plain(caption: str) -> str:
+    """As perturbed captions have it: each run of whitespace is one space."""
+    return " ".join(caption.split())
 
 
 def _of_originals(result: ScoreResult, size: int) -> ScoreResult:
@@ -142,17 +160,18 @@ class _PairColumns(NamedTuple):
     perturbations: "np.ndarray[Any, Any]"
     langs: "np.ndarray[Any, Any]"
     groups: "np.ndarray[Any, Any]"
+    changed: Flags
 
 
 def _perturbed_pairs(
-    originals: Sequence[Sample], perturbations: Sequence[Perturbation], seed: int
+    originals: Sequence[Sample], perturbations: Sequence[Perturbation], seed: int, protocol: Protocol
 ) -> tuple[list[_PerturbedPair], dict[str, int]]:
     """The perturbed captions, and how many captions each perturbation cannot be applied to."""
     pairs = []
     skipped = {perturbation.name: 0 for perturbation in perturbations}
     for perturbation in track(perturbations, "perturbing", len(perturbations)):
         for row, sample in enumerate(originals):
-            perturbed_sample = perturbed(sample, perturbation, seed)
+            perturbed_sample = perturbed(sample, perturbation, seed, protocol=protocol)
             if perturbed_sample is None:
                 skipped[perturbation.name] += 1
             else:
@@ -172,48 +191,66 @@ def _effects(
 ) -> Iterator[PerturbationEffect]:
     """The effect of each perturbation, and of all together, on one metric, in each language and in all."""
     langs = sorted(set(columns.langs.tolist()))
+    changed = columns.changed.astype(np.float64)
+    lower = (perturbed_scores < original_scores) & columns.changed
+    tied = (perturbed_scores == original_scores) & columns.changed
+    statistics = np.stack([original_scores, perturbed_scores, np.ones(len(changed)), lower, tied, changed], axis=1)
     for lang in [*([ALL] if len(langs) > 1 else []), *langs]:
-        in_language = both_scored & ((columns.langs == lang) | (lang == ALL))
         for name in [*perturbations, *([ALL] if len(perturbations) > 1 else [])]:
-            rows = np.flatnonzero(in_language & ((columns.perturbations == name) | (name == ALL)))
-            if len(rows):
-                yield _effect(
-                    metric, lang, name, original_scores[rows], perturbed_scores[rows], columns.groups[rows], resamples, seed
-                )
+            cells = [
+                [both_scored & (columns.langs == one) & (columns.perturbations == kind) for kind in _members(name, perturbations)]
+                for one in _members(lang, langs)
+            ]
+            cells = [[rows for rows in of_language if rows.any()] for of_language in cells]
+            cells = [of_language for of_language in cells if of_language]
+            if cells:
+                yield _effect(metric, lang, name, statistics, cells, columns.groups, resamples, seed)
+
+
+def _members(name: str, names: Sequence[str]) -> Sequence[str]:
+    return names if name == ALL else [name]
 
 
 def _effect(
     metric: str,
     lang: str,
     perturbation: str,
-    original_scores: Floats,
-    perturbed_scores: Floats,
+    statistics: Floats,
+    cells: Sequence[Sequence[Flags]],
     groups: Any,
     resamples: int,
     seed: int,
 ) -> PerturbationEffect:
-    lower = (perturbed_scores < original_scores).astype(np.float64)
-    statistics = np.stack([original_scores, perturbed_scores, lower, np.ones(len(original_scores))], axis=1)
-    resampled = bootstrap_pooled(
-        statistics, lambda sums: np.stack([_drop(sums), _accuracy(sums)], axis=-1), groups, resamples, seed
-    )
-    drop_interval, accuracy_interval = interval(resampled[:, 0]), interval(resampled[:, 1])
-    sums = statistics.sum(axis=0)
+    """`cells` are the rows of each perturbation in each language; all together is the mean over kinds, then over languages."""
+    summed = np.concatenate([statistics * rows[:, None] for of_language in cells for rows in of_language], axis=1)
+    counts = [len(of_language) for of_language in cells]
+    rows = np.any([rows for of_language in cells for rows in of_language], axis=0)
+    summed, groups = summed[rows], groups[rows]
+    resampled = bootstrap_pooled(summed, lambda sums: _measures(_means(sums, counts))[..., :2], groups, resamples, seed)
+    means = _means(summed.sum(axis=0), counts)
+    drop, accuracy, ties = _measures(means)
     return PerturbationEffect(
-        metric, lang, perturbation, len(original_scores), float(original_scores.mean()), float(perturbed_scores.mean()),
-        float(_drop(sums)), *drop_interval, float(_accuracy(sums)), *accuracy_interval,
-        float(100 * np.mean(perturbed_scores == original_scores)),
+        metric, lang, perturbation, int(rows.sum()), float(means[0]), float(means[1]),
+        float(drop), *interval(resampled[:, 0]), float(accuracy), *interval(resampled[:, 1]), float(ties),
     )  # fmt: skip
 
 
-def _drop(sums: Floats) -> Floats:
-    """The change of the mean score in percent of the original mean."""
+def _means(sums: Floats, counts: Sequence[int]) -> Floats:
+    """Mean original and perturbed score, and shares that are lower and tied: the mean over kinds, then over languages."""
+    cells = sums.reshape(*sums.shape[:-1], sum(counts), _STATISTICS)
     with np.errstate(invalid="ignore", divide="ignore"):
-        drop: Floats = 100 * (sums[..., 1] / sums[..., 0] - 1)
-    return drop
+        scores, shares = cells[..., :2] / cells[..., 2:3], cells[..., 3:5] / cells[..., 5:]
+    values = np.concatenate([scores, shares], axis=-1)
+    ends = np.cumsum(counts)
+    with warnings.catch_warnings():
+        # Where a perturbation changed no caption, there is no share.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        by_language = [np.nanmean(values[..., end - count : end, :], axis=-2) for count, end in zip(counts, ends, strict=True)]
+        return np.asarray(np.nanmean(by_language, axis=0))
 
 
-def _accuracy(sums: Floats) -> Floats:
-    """The percentage of captions that score higher than their perturbed form."""
-    accuracy: Floats = 100 * sums[..., 2] / sums[..., 3]
-    return accuracy
+def _measures(means: Floats) -> Floats:
+    """The change of the mean score in percent of the original mean; of 100 captions, how many are lower, and tied."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drop = 100 * (means[..., 1] / means[..., 0] - 1)
+    return np.stack([drop, 100 * means[..., 2], 100 * means[..., 3]], axis=-1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from caplens.arrays import Flags
 from caplens.perturbation.base import Perturbation, reorder
 from caplens.perturbation.nouns import find_nouns, strip_punctuation
 from caplens.text.words import Word, join
@@ -15,7 +16,14 @@ class Substitution(Perturbation):
     name = "substitution"
     summary = "critical objects, or nouns, swap places"
 
-    def change(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
+    def as_paper(
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+    ) -> list[Word]:
+        if objects:
+            return _replace_in_turn(join(words), list(objects), rng)
+        return self.gently(words, rng, lang, objects) or words
+
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
         if objects:
             return _swap_objects(join(words), objects, rng)
         nouns = find_nouns([word.text for word in words], lang)
@@ -28,6 +36,18 @@ class Substitution(Perturbation):
                 text=_replace_core(words[index].text, strip_punctuation(words[nouns[new]].text))
             )
         return swapped
+
+
+def _replace_in_turn(caption: str, objects: Sequence[str], rng: np.random.Generator) -> list[Word]:
+    """Algorithm 1 of the paper: the last occurrence of each object becomes another one, one after the other.
+
+    The second may hit what the first has put there, so that some captions come out unchanged.
+    """
+    order = reorder(objects, rng)
+    for text, new in zip(objects, order or (), strict=False):
+        before, found, after = caption.rpartition(text)
+        caption = f"{before}{objects[new]}{after}" if found else caption
+    return [Word(caption, 0)]
 
 
 def _swap_objects(caption: str, objects: Sequence[str], rng: np.random.Generator) -> list[Word] | None:

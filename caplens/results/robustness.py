@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, NamedTuple, Self
 
 from caplens.results.base import Content, Result, ResultRow, json_object, numbers_of
@@ -26,10 +27,14 @@ class PerturbationEffect(NamedTuple):
     drop_low: float
     drop_high: float
     accuracy: float
-    """Of 100 captions, how many score higher than their perturbed form."""
+    """Of 100 captions that the perturbation changed, how many score higher than their perturbed form."""
     accuracy_low: float
     accuracy_high: float
     ties: float
+
+
+def _shown(value: float, form: str) -> str | None:
+    return None if isnan(value) else f"{value:{form}}"
 
 
 @dataclass
@@ -44,6 +49,10 @@ class RobustnessResult(Result):
         Perturbation -> captions that it cannot be applied to.
     failed
         Captions that could not be scored and were left out.
+    protocol
+        How captions were perturbed: `paper` or `gentle`.
+    unchanged
+        Perturbation -> captions that came out as they were.
     """
 
     kind = "robustness"
@@ -53,6 +62,8 @@ class RobustnessResult(Result):
     failed: int
     signatures: dict[str, str]
     warnings: list[str] = field(default_factory=list)
+    protocol: str = "gentle"
+    unchanged: dict[str, int] = field(default_factory=dict)
 
     def tables(self) -> list[Table]:
         return [self.effects_table()]
@@ -68,13 +79,17 @@ class RobustnessResult(Result):
         for effect in self.effects:
             by_row.setdefault((effect.metric, effect.lang), {})[effect.perturbation] = effect
         for (metric, lang), effects in by_row.items():
-            drops = [f"{effects[kind].drop:+.1f}" if kind in effects else None for kind in kinds]
-            shares = [f"{effects[kind].accuracy:.1f}" if kind in effects else None for kind in kinds]
+            drops = [_shown(effects[kind].drop, "+.1f") if kind in effects else None for kind in kinds]
+            shares = [_shown(effects[kind].accuracy, ".1f") if kind in effects else None for kind in kinds]
             rows += [[metric, lang, "drop, %", *drops], [metric, lang, "noticed, %", *shares]]
-        skipped = ", ".join(f"{name} {count}" for name, count in self.skipped.items() if count)
+        skipped, unchanged = (
+            ", ".join(f"{name} {count}" for name, count in counts.items() if count) for counts in (self.skipped, self.unchanged)
+        )
         notes = [
-            "drop: of the mean score, as in PR-MCS; noticed: of 100 captions, how many score higher than their perturbed form.",
+            f"Protocol {self.protocol}. drop: of the mean score, as in PR-MCS; noticed: of 100 captions that were changed, how"
+            " many score higher than their perturbed form; all: the mean over perturbations, then over languages.",
             *([f"Captions that cannot be perturbed so: {skipped}."] if skipped else []),
+            *([f"Captions that came out as they were: {unchanged}."] if unchanged else []),
             "To reproduce:",
             *self.signatures.values(),
         ]
@@ -89,6 +104,8 @@ class RobustnessResult(Result):
             "robustness": [json_object(effect) for effect in self.effects],
             "skipped": self.skipped,
             "impossible": self.skipped,
+            "unchanged": self.unchanged,
+            "protocol": self.protocol,
             "counts": {"failed": self.failed},
             "signatures": self.signatures,
             "warnings": self.warnings,
@@ -103,4 +120,6 @@ class RobustnessResult(Result):
             failed=content["counts"]["failed"],
             signatures=dict(content["signatures"]),
             warnings=list(content["warnings"]),
+            protocol=content.get("protocol", "gentle"),
+            unchanged=dict(content.get("unchanged", {})),
         )

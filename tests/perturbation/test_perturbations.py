@@ -39,12 +39,12 @@ def test_punctuation_that_stands_apart_goes_with_the_word_before_it():
     """As in the captions of Flickr8k: without its full stop a caption is as good as with it."""
     assert [word.text for word in split("A dog , a cat .")] == ["A", "dog ,", "a", "cat ."]
     removal = get_perturbation("removal")
-    assert all(removal("A dog .", "en", seed) in {"A", "dog ."} for seed in range(20))
+    assert all(removal("A dog .", "en", seed, protocol="gentle") in {"A", "dog ."} for seed in range(20))
 
 
 def test_scripts_without_spaces_get_none():
     assert " " not in get_perturbation("jumble")(CAPTIONS["zh"], "zh")
-    assert " " not in get_perturbation("repetition")(CAPTIONS["th"], "th")
+    assert " " not in get_perturbation("repetition")(CAPTIONS["th"], "th", protocol="gentle")
     assert len(get_perturbation("jumble")(CAPTIONS["de"], "de").split()) == 10
 
 
@@ -52,9 +52,9 @@ def test_scripts_without_spaces_get_none():
 @pytest.mark.parametrize("kind", PERTURBATIONS)
 def test_a_perturbed_caption_differs_and_is_the_same_for_the_same_seed(kind, lang):
     perturb, caption = PERTURBATIONS[kind], CAPTIONS[lang]
-    made = [perturb(caption, lang, seed=seed, key="7") for seed in range(20)]
+    made = [perturb(caption, lang, seed=seed, key="7", protocol="gentle") for seed in range(20)]
     assert all(text is not None and text != caption for text in made)
-    assert made == [perturb(caption, lang, seed=seed, key="7") for seed in range(20)]
+    assert made == [perturb(caption, lang, seed=seed, key="7", protocol="gentle") for seed in range(20)]
     assert len(set(made)) > 1
 
 
@@ -63,7 +63,9 @@ captions = st.lists(st.sampled_from(["dog", "cat", "the", "a", "boy,", "runs", "
 
 @given(captions, st.integers(0, 5))
 def test_repetition_and_masking_keep_the_order_of_the_words(words, seed):
-    repeated, masked = (PERTURBATIONS[kind](" ".join(words), "en", seed).split() for kind in ("repetition", "masking"))
+    repeated, masked = (
+        PERTURBATIONS[kind](" ".join(words), "en", seed, protocol="gentle").split() for kind in ("repetition", "masking")
+    )
     assert [word for word, _ in groupby(repeated)] == [word for word, _ in groupby(words)]
     assert len(words) < len(repeated) <= 2 * len(words)
     assert len(masked) == len(words)
@@ -73,7 +75,7 @@ def test_repetition_and_masking_keep_the_order_of_the_words(words, seed):
 @given(captions, st.integers(0, 5))
 def test_removal_jumble_and_substitution_add_no_word(words, seed):
     removed, jumbled, substituted = (
-        PERTURBATIONS[kind](" ".join(words), "en", seed) for kind in ("removal", "jumble", "substitution")
+        PERTURBATIONS[kind](" ".join(words), "en", seed, protocol="gentle") for kind in ("removal", "jumble", "substitution")
     )
     if removed is None:
         assert len(words) == 1
@@ -94,14 +96,60 @@ def test_removal_jumble_and_substitution_add_no_word(words, seed):
 def test_words_are_hit_four_times_in_ten():
     words = " ".join(f"word{n}" for n in range(2000))
     assert get_perturbation("masking")(words).count("[MASK]") / 2000 == pytest.approx(0.4, abs=0.04)
-    assert len(get_perturbation("removal")(words).split()) / 2000 == pytest.approx(0.6, abs=0.04)
+    assert len(get_perturbation("removal")(words, protocol="gentle").split()) / 2000 == pytest.approx(0.6, abs=0.04)
     assert len(get_perturbation("repetition")(words).split()) / 2000 == pytest.approx(1.4, abs=0.04)
+
+
+@given(captions, st.integers(0, 50))
+def test_the_paper_draws_once_for_repetition_masking_and_removal(words, seed):
+    """Algorithm 1: the words that are drawn are repeated, masked, and all that removal leaves."""
+    caption = " ".join(words)
+    repeated, masked, removed = (PERTURBATIONS[kind](caption, "en", seed) for kind in ("repetition", "masking", "removal"))
+    drawn = [new == "[MASK]" for new in masked.split()]
+    assert repeated == " ".join(copy for word, hit in zip(words, drawn, strict=True) for copy in [word] * (1 + hit))
+    kept = " ".join(word for word, hit in zip(words, drawn, strict=True) if hit)
+    assert (removed or "") == kept
+
+
+def test_the_paper_keeps_four_words_of_ten():
+    words = " ".join(f"word{n}" for n in range(2000))
+    assert len(get_perturbation("removal")(words).split()) / 2000 == pytest.approx(0.4, abs=0.04)
+
+
+def test_the_paper_leaves_captions_of_fewer_than_two_objects_as_they_are():
+    substitution = get_perturbation("substitution")
+    assert substitution("a dog runs", "en", objects=("dog",)) == "a dog runs"
+    assert substitution("dog", "en") == "dog"
+    assert substitution("a dog and a cat", "en", objects=("dog", "cat")) == "a cat and a dog"
+    # The second replacement hits what the first has put there.
+    assert substitution("a cat and a dog", "en", objects=("dog", "cat")) == "a cat and a dog"
+
+
+def test_unchanged_captions_are_counted_and_the_mean_is_over_kinds_then_languages():
+    samples = [
+        package.Sample("1", "one two three four five six", ("one two three four five six",), lang="en"),
+        package.Sample("2", "sieben acht", ("sieben acht",), lang="de"),
+        package.Sample("3", "neun", ("neun",), lang="de"),
+    ]
+    result = package.robustness(samples, ["bleu1"], ["jumble", "masking"], resamples=5, tokenizer="unicode")
+    found = {(one.lang, one.perturbation): one for one in result.effects}
+    assert result.protocol == "paper"
+    assert result.unchanged["jumble"] >= 1
+    for lang in ("en", "de"):
+        both = found[lang, "jumble"].perturbed + found[lang, "masking"].perturbed
+        assert found[lang, "all"].perturbed == pytest.approx(both / 2)
+    assert found["all", "all"].perturbed == pytest.approx((found["en", "all"].perturbed + found["de", "all"].perturbed) / 2)
+
+
+def test_an_unknown_protocol_is_told(write, caplens, tmp_path):
+    said = caplens("perturb", write("c.jsonl", [{"id": "1", "caption": "a dog"}]), tmp_path / "o.jsonl", "--protocol", "kind")
+    assert "unknown protocol 'kind'" in said.err
 
 
 def test_critical_objects_are_swapped_whole():
     objects = ("white shirt", "golf", "green field")
     for seed in range(10):
-        made = get_perturbation("substitution")(CAPTIONS["en"], "en", seed, objects=objects)
+        made = get_perturbation("substitution")(CAPTIONS["en"], "en", seed, objects=objects, protocol="gentle")
         assert sorted(made) == sorted(CAPTIONS["en"])
         assert all(text in made for text in objects)
         assert made.startswith("A man, wearing a ")
@@ -130,13 +178,13 @@ def test_chinese_nouns_are_found_by_the_segmenter():
     [("dog", {"repetition", "masking"}), ("dog dog", {"repetition", "removal", "masking"}), ("", set())],
 )
 def test_what_cannot_be_done_is_none(caption, kinds):
-    assert {kind for kind, perturb in PERTURBATIONS.items() if perturb(caption) is not None} == kinds
+    assert {kind for kind, perturb in PERTURBATIONS.items() if perturb(caption, protocol="gentle") is not None} == kinds
 
 
 def test_the_command_writes_a_row_for_each_kind(write, caplens, tmp_path):
     rows = [{"id": "1", "caption": "a dog and a cat", "lang": "en", "objects": ["dog", "cat"]}, {"id": "2", "caption": "dog"}]
     target = tmp_path / "worse.jsonl"
-    said = caplens("perturb", write("captions.jsonl", rows), target)
+    said = caplens("perturb", write("captions.jsonl", rows), target, "--protocol", "gentle")
     assert said.status == 0
     made = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     assert [row["id"] for row in made] == [*(f"1:{kind}" for kind in PERTURBATIONS), "2:repetition", "2:masking"]
@@ -189,7 +237,12 @@ def test_languages_are_told_apart(write):
     # Unigrams do not notice that words changed places.
     assert (by["all", "jumble"].accuracy, by["all", "jumble"].ties, by["all", "removal"].accuracy) == (0, 100, 100)
     with pytest.raises(package.InputError, match="none of the captions can be perturbed"):
-        package.robustness([{"id": "1", "caption": "dog", "references": ["dog"]}], ["bleu1"], ["jumble"], resamples=5)
+        package.robustness(
+            [{"id": "1", "caption": "dog", "references": ["dog"]}], ["bleu1"], ["jumble"], resamples=5, protocol="gentle"
+        )
+    (effect,) = package.robustness([{"id": "1", "caption": "dog", "references": ["dog"]}], ["bleu1"], ["jumble"]).effects
+    assert np.isnan(effect.accuracy)
+    assert effect.drop == 0
 
 
 def test_a_metric_without_references_is_named_and_the_others_are_measured():

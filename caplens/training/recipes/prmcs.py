@@ -176,6 +176,6 @@ def _perturbed(caption: Caption, shares: Mapping[str, float], rng: np.random.Gen
     kinds = [kind for kind, share in shares.items() if share > 0]
     weights = np.array([shares[kind] for kind in kinds])
     for kind in rng.choice(kinds, len(kinds), replace=False, p=weights / weights.sum()):
-        text = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(rng.integers(1 << 31)))
+        text = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(rng.integers(1 << 31)), protocol="gentle")
         if text is not None:
             yield caption._replace(text=text)
