@@ -153,9 +153,11 @@ def _on_repeated_rows(compute: Callable[[Floats, Floats], float], x: Floats, y: 
 
 def _pearson_of_resamples(x: Floats, y: Floats, group: Ints, draws: Floats) -> Floats:
     x, y = x - x.mean(), y - y.mean()
-    products = (np.ones(len(x)), x, y, x * x, y * y, x * y)
-    sums = np.stack([np.bincount(group, values, draws.shape[1]) for values in products])
-    return _pearson(*(sums @ draws.T))
+    # Scores near the largest number there is have no coefficient.
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = (np.ones(len(x)), x, y, x * x, y * y, x * y)
+        sums = np.stack([np.bincount(group, values, draws.shape[1]) for values in products])
+        return _pearson(*(sums @ draws.T))
 
 
 def _spearman_of_resamples(x: Floats, y: Floats, group: Ints, draws: Floats) -> Floats:
