@@ -12,7 +12,7 @@ import numpy as np
 
 from caplens.arrays import Flags, Floats
 from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
-from caplens.benchmarks.published_by_model import PublishedValues, with_values_by_model
+from caplens.benchmarks.published_by_model import PublishedValues, published_by_model
 from caplens.benchmarks.rating import RatedSamples
 from caplens.data.content import CAPTIONS, captions_hash
 from caplens.data.languages import base_language
@@ -80,12 +80,12 @@ def evaluate_metrics(
             unavailable |= {"image": "its images are missing", "video": "its videos are missing"}
     metrics, warnings = _usable(benchmark, metrics, unavailable, skip)
     scored = score_data(benchmark.name, loaded, samples, present, metrics)
-    source, published = benchmark.published_for(protocol, lang)
-    if lang == "en":
-        signatures = {metric: scores.signature for metric, scores in scored.result.metrics.items()}
-        published, source = with_values_by_model(published, source, signatures, benchmark.name, protocol)
-    result = judge_metrics(benchmark, scored, published if present.all() else {}, resamples, seed)
-    result.protocol, result.lang, result.source = protocol, lang, source
+    source, values = benchmark.published_for(protocol, lang)
+    signatures = {metric: scores.signature for metric, scores in scored.result.metrics.items()}
+    published = published_by_model(values, source, signatures, benchmark.name, protocol, lang)
+    result = judge_metrics(benchmark, scored, published.values if present.all() else {}, resamples, seed)
+    result.protocol, result.lang, result.source = protocol, lang, published.source
+    result.same_model = published.same_model
     result.warnings = list(dict.fromkeys([*loaded.warnings, *warnings, *result.warnings]))
     return result
 

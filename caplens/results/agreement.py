@@ -115,6 +115,8 @@ class AgreementResult(Result):
     raters: RaterAgreement | None = None
     pairwise: dict[str, PairwiseEstimate] = field(default_factory=dict)
     system_level: dict[str, dict[str, float]] = field(default_factory=dict)
+    same_model: list[str] = field(default_factory=list)
+    """Metrics whose published values are of the model that they were computed with, or that have no model."""
 
     @property
     def measures(self) -> list[str]:
@@ -157,10 +159,9 @@ class AgreementResult(Result):
         return Table([columns[place] for place in shown], cells, title=title, notes=notes, digits=2)
 
     def distance(self, metric: str, measure: str) -> float | None:
-        """How far a value is from the published one; None for models that caplens trained, which no paper is about."""
+        """How far a value is from the published one; None where that is of another model."""
         estimate = self.results[metric][measure]
-        _, of_model, rest = self.signatures[metric].partition("|model:")
-        if estimate.published is None or (of_model and ":" not in rest.partition("|")[0]):
+        if estimate.published is None or metric not in self.same_model:
             return None
         return abs(estimate.value - estimate.published)
 
@@ -240,6 +241,7 @@ class AgreementResult(Result):
             "contrasts": [json_object(contrast) for contrast in self.contrasts],
             "signatures": self.signatures,
             "published": self.source,
+            "same_model": self.same_model,
             "counts": {
                 "rows": self.rows,
                 "images": self.images,
@@ -286,6 +288,10 @@ class AgreementResult(Result):
             langs=list(content.get("langs", ())),
             systems=list(content.get("systems", ())),
             content_hashes=dict(content.get("content_hashes", {})),
+            # Files of caplens 0.1 do not say it.
+            same_model=list(
+                content.get("same_model", [name for name, line in content["signatures"].items() if "|model:" not in line])
+            ),
             raters=None if raters is None else _raters_from(raters),
             pairwise={
                 metric: PairwiseEstimate(**numbers_of(estimate)) for metric, estimate in content.get("pairwise", {}).items()

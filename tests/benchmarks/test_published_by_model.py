@@ -1,15 +1,15 @@
-"""Published values of other models than CLIP ViT-B/32: those of tables 8, 10 and 11 of the PAC-S paper."""
+"""Published values of other models than CLIP ViT-B/32: tables 8, 10 and 11 of PAC-S, 1 to 3 of multilingual CLIPScore."""
 
 import pytest
 
-from caplens.benchmarks.published_by_model import with_values_by_model
+from caplens.benchmarks.published_by_model import published_by_model
 from caplens.benchmarks.registry import get_benchmark
 
 
-def values_for(metric, model, benchmark, protocol):
-    source, published = get_benchmark(benchmark).published_for(protocol, "en")
-    signatures = {metric: f"{metric}|model:{model}@0123abcd|dtype:fp32"}
-    return with_values_by_model(published, source, signatures, benchmark, protocol)
+def values_for(metric, model, benchmark, protocol, lang="en"):
+    source, published = get_benchmark(benchmark).published_for(protocol, lang)
+    signatures = {metric: f"{metric}|model:{model}@0123abcd|dtype:fp32"} if model else {metric: f"{metric}|tok:ptb"}
+    return published_by_model(published, source, signatures, benchmark, protocol, lang)
 
 
 @pytest.mark.parametrize(
@@ -22,20 +22,35 @@ def values_for(metric, model, benchmark, protocol):
         ("refclipscore", "openclip:RN101/openai", "foil", "4-refs", "accuracy", 95.2),
         ("refemscore", "openclip:hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K", "activitynet-foil", "accuracy", "accuracy", 93.0),
         ("pacs", "openclip:RN50/openai", "pascal-50s", "majority", "mean", 81.7),
+        ("clipscore", "mclip:M-CLIP/XLM-Roberta-Large-Vit-L-14", "vicr", "mean", "spearman", 78.4),
+        ("clipscore", "hf:openai/clip-vit-large-patch14", "flickr8k-expert", "expanded", "spearman", 64.6),
+        ("clip+cider", "openclip:hf-hub:apple/DFN5B-CLIP-ViT-H-14-378", "flickr8k-cf", "mean", "tau-c", 18.4),
     ],
 )
 def test_a_model_of_the_paper_is_beside_its_own_values(metric, model, benchmark, protocol, measure, value):
-    values, source = values_for(metric, model, benchmark, protocol)
-    assert values[measure][metric] == value
-    assert "table 8" in source or "table 10" in source or "table 11" in source
+    found = values_for(metric, model, benchmark, protocol)
+    assert found.values[measure][metric] == value
+    assert any(f"table {number}" in found.source for number in (1, 2, 8, 10, 11))
+    assert found.same_model == ([metric] if "pacs" not in metric or "weights=" in model else [])
 
 
 def test_a_model_is_never_beside_the_values_of_another():
-    values, _ = values_for("clipscore", "hf:openai/clip-vit-base-patch16", "flickr8k-expert", "expanded")
-    assert values["spearman"]["clipscore"] is None
+    found = values_for("refclipscore", "hf:openai/clip-vit-base-patch16", "flickr8k-expert", "expanded")
+    assert found.values["spearman"]["refclipscore"] is None
 
 
 def test_other_models_keep_the_published_values():
-    values, source = values_for("clipscore", "hf:openai/clip-vit-base-patch32", "flickr8k-expert", "expanded")
-    assert values["tau-c"]["clipscore"] == 51.2
-    assert "table 8" not in source
+    for model, same in (
+        ("hf:openai/clip-vit-base-patch32", ["clipscore"]),
+        ("hf:google/siglip-base-patch16-224", []),
+        ("caplens-mini", []),
+    ):
+        found = values_for("clipscore", model, "flickr8k-expert", "expanded")
+        assert found.values["tau-c"]["clipscore"] == 51.2
+        assert found.same_model == same
+
+
+def test_metrics_without_a_model_have_values_in_other_languages():
+    assert values_for("cider", None, "vicr", "mean", "ko").values["tau-b"]["cider"] == 58.1
+    model = "openclip:hf-hub:laion/CLIP-ViT-H-14-frozen-xlm-roberta-large-laion5B-s13B-b90k"
+    assert values_for("refclipscore", model, "vicr", "mean", "ru").values["spearman"]["refclipscore"] == 82.2

@@ -173,6 +173,15 @@ def test_chinese_nouns_are_found_by_the_segmenter():
     assert [words[place].strip("。") for place in find_nouns(words, "zh")] == ["黄色", "狗", "草地", "红色", "球"]
 
 
+def test_korean_and_thai_nouns_are_found_by_taggers():
+    need("mecab_ko")
+    words = "갈색 강아지가 푸른 잔디 위를 달린다".split()
+    assert [words[place] for place in find_nouns(words, "ko")] == ["갈색", "강아지가", "잔디", "위를"]
+    need("pythainlp")
+    words = ["สุนัข", "วิ่ง", "บน", "หญ้า"]
+    assert [words[place] for place in find_nouns(words, "th")] == ["สุนัข", "หญ้า"]
+
+
 @pytest.mark.parametrize(
     ("caption", "kinds"),
     [("dog", {"repetition", "masking"}), ("dog dog", {"repetition", "removal", "masking"}), ("", set())],

@@ -33,6 +33,7 @@ class Composite(RatingBenchmark):
         "correctness": "how correct a caption is (what papers report)",
         "thoroughness": "how thoroughly a caption describes the image",
         "both": "the mean of the two",
+        "unique": "correctness of all captions, the fourth too, each once for a photo (about 13,146: multilingual CLIPScore)",
     }
     folder, marker = "composite", "8k_correctness.csv"
     published = (
@@ -46,11 +47,35 @@ class Composite(RatingBenchmark):
                 | {"clipscore": 49.8, "refclipscore": 51.2, "pacs": 51.5, "refpacs": 53.0},
             },
         ),
+        Published(
+            "multilingual CLIPScore, table 2",
+            "unique",
+            {
+                "tau-b": {
+                    "bleu1": 45.8,
+                    "bleu4": 46.4,
+                    "cider": 48.1,
+                    "clipscore": 50.6,
+                    "refclipscore": 56.8,
+                    "clip+cider": 54.3,
+                },
+                "tau-c": {
+                    "bleu1": 46.2,
+                    "bleu4": 46.9,
+                    "cider": 48.8,
+                    "clipscore": 51.3,
+                    "refclipscore": 57.6,
+                    "clip+cider": 55.1,
+                },
+                "spearman": {"bleu1": 63.0, "bleu4": 63.7, "cider": 65.0, "clipscore": 67.9, "refclipscore": 74.7}
+                | {"clip+cider": 72.2},
+            },
+        ),
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> RatedSamples:
-        kinds = ["correctness", "thoroughness"] if protocol == "both" else [protocol]
-        ratings_by_kind = [_read_ratings(data, kind) for kind in kinds]
+        kinds = {"both": ["correctness", "thoroughness"], "unique": ["correctness"]}.get(protocol, [protocol])
+        ratings_by_kind = [_read_ratings(data, kind, every_caption=protocol == "unique") for kind in kinds]
         references_by_photo = _read_references(data)
         samples, human = [], []
         for key in ratings_by_kind[0]:
@@ -61,11 +86,15 @@ class Composite(RatingBenchmark):
             references = tuple(text for text in photo_captions if text.strip() != caption.strip())
             samples.append(Sample(" ".join(map(str, key)), caption, references, image=photo, lang="en"))
             human.append(float(np.mean([ratings[key] for ratings in ratings_by_kind])))
-        return RatedSamples(samples, np.array(human), warnings=count_warning(len(samples), 11985, "rated captions"))
+        expected = 13146 if protocol == "unique" else 11985
+        return RatedSamples(samples, np.array(human), warnings=count_warning(len(samples), expected, "rated captions"))
 
 
-def _read_ratings(data: Path, kind: str) -> dict[tuple[str, str, int], float]:
-    """(photo, caption, number of the caption) -> rating. The authors spell the names of the thoroughness files "throughness"."""
+def _read_ratings(data: Path, kind: str, *, every_caption: bool) -> dict[tuple[str, str, int], float]:
+    """(photo, caption, number of the caption) -> rating. The authors spell the names of the thoroughness files "throughness".
+
+    With `every_caption`, also the fourth; a caption that a photo has twice then counts once, with its first rating.
+    """
     ratings: dict[tuple[str, str, int], float] = {}
     for part, count in _PARTS.items():
         names = [f"{part}_{kind}.csv", *([f"{part}_throughness.csv"] if kind == "thoroughness" else [])]
@@ -81,9 +110,13 @@ def _read_ratings(data: Path, kind: str) -> dict[tuple[str, str, int], float]:
                 width = _CAPTION_COLUMN + 2 * count
                 if len(cells) < width:
                     raise InputError(f"{place}: {len(cells)} columns where at least {width} are expected.")
-                for number in range(_CAPTIONS_USED):
-                    key = (photo, cells[_CAPTION_COLUMN + number].strip(), number)
-                    add_once(ratings, key, numbers(cells[_CAPTION_COLUMN + count + number], place)[0], place)
+                for number in range(count if every_caption else _CAPTIONS_USED):
+                    caption, rating = cells[_CAPTION_COLUMN + number].strip(), cells[_CAPTION_COLUMN + count + number]
+                    key = (photo, caption, 0 if every_caption else number)
+                    if not every_caption:
+                        add_once(ratings, key, numbers(rating, place)[0], place)
+                    elif caption:
+                        ratings.setdefault(key, numbers(rating, place)[0])
     return ratings
 
 
