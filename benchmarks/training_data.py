@@ -1,6 +1,6 @@
 """Files for the recipes of docs/training.md: `python benchmarks/training_data.py --data DATA --images PHOTOS --out DIR`.
 
-DATA holds flickr8k and multi30k. Written are:
+DATA holds flickr8k and multi30k; photos of COCO that are not in PHOTOS are left out. Written are:
 
 train.jsonl      captions of the training photos
 cs.jsonl         for `train distill`: Czech sentences of Multi30k and the English ones they translate, without dev and test photos
@@ -100,7 +100,7 @@ def main() -> None:
     (arguments.out / "views").mkdir(parents=True, exist_ok=True)
     names = {path.stem: path.name for path in arguments.images.iterdir()}
     all_groups = read_groups(arguments.data, "train")
-    groups = [group for group in all_groups if group.photo is not None]
+    groups = [group for group in all_groups if group.photo is not None and Path(group.photo).stem in names]
     photos = [names[Path(group.photo or "").stem] for group in groups]
     captions = [
         {"image": photo, "caption": caption, "lang": lang}

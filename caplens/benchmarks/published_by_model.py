@@ -79,11 +79,11 @@ def published_by_model(
         name = None if match is None else match["name"]
         reported = [row for row in rows if row.metric == kind and _is_of(row.model, name)]
         is_base = name is None or re.fullmatch(_VIT_B_32, name) is not None
+        if not is_base and not reported:
+            continue
         untrained = match is not None and match["options"] is None and _TRAINED_BY_THE_PAPER in kind
-        if (is_base or reported) and not untrained:
-            same.append(metric)
-        if is_base or reported:
-            sources += _take_over(values, metric, reported, values_of_others=not is_base)
+        same += [] if untrained else [metric]
+        sources += _take_over(values, metric, reported, values_of_others=not is_base)
     return PublishedByModel(values, "; ".join(dict.fromkeys(sources)), same)
 
 
