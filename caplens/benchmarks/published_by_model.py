@@ -77,14 +77,18 @@ def published_by_model(
     for metric, signature in signatures.items():
         kind, match = metric.partition("[")[0], _MODEL_IN_SIGNATURE.search(signature)
         name = None if match is None else match["name"]
-        reported = [row for row in rows if row.metric == kind and _is_of(row.model, name)]
-        is_base = name is None or re.fullmatch(_VIT_B_32, name) is not None
+        reported, is_base = [row for row in rows if row.metric == kind and _is_of(row.model, name)], _is_base(name)
         if not is_base and not reported:
             continue
-        untrained = match is not None and match["options"] is None and _TRAINED_BY_THE_PAPER in kind
-        same += [] if untrained else [metric]
+        if _TRAINED_BY_THE_PAPER not in kind or match is None or match["options"] is not None:
+            same.append(metric)
         sources += _take_over(values, metric, reported, values_of_others=not is_base)
     return PublishedByModel(values, "; ".join(dict.fromkeys(sources)), same)
+
+
+def _is_base(name: str | None) -> bool:
+    """Whether the values that a benchmark itself brings are of this model."""
+    return name is None or re.fullmatch(_VIT_B_32, name) is not None
 
 
 def _is_of(model: str, name: str | None) -> bool:
