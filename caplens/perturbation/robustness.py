@@ -114,12 +114,7 @@ def measure_robustness(
     result = run_metrics(track(scored_samples, "scoring", len(scored_samples)), metrics)
     original_rows = np.array([pair.original for pair in pairs])
     perturbed_rows = np.arange(len(originals), len(scored_samples))
-    columns = _PairColumns(
-        np.array([pair.perturbation for pair in pairs]),
-        np.array([base_language(originals[row].lang or "en") for row in original_rows]),
-        np.array([originals[row].group for row in original_rows], dtype=object),
-        np.array([pair.sample.caption != _plain(originals[pair.original].caption or "") for pair in pairs]),
-    )
+    columns = _PairColumns.of(pairs, originals)
     unchanged = {name: int((~columns.changed[columns.perturbations == name]).sum()) for name in skipped}
     effects: list[PerturbationEffect] = []
     for name, scores in result.metrics.items():
@@ -161,6 +156,16 @@ class _PairColumns(NamedTuple):
     langs: "np.ndarray[Any, Any]"
     groups: "np.ndarray[Any, Any]"
     changed: Flags
+
+    @classmethod
+    def of(cls, pairs: Sequence["_PerturbedPair"], originals: Sequence[Sample]) -> "_PairColumns":
+        samples = [originals[pair.original] for pair in pairs]
+        return cls(
+            np.array([pair.perturbation for pair in pairs]),
+            np.array([base_language(sample.lang or "en") for sample in samples]),
+            np.array([sample.group for sample in samples], dtype=object),
+            np.array([pair.sample.caption != _plain(sample.caption or "") for pair, sample in zip(pairs, samples, strict=True)]),
+        )
 
 
 def _perturbed_pairs(
