@@ -92,6 +92,14 @@ def augmented_tuples(
     ]
 
 
+def all_tuples(images: Path, out: Path, photos: Sequence[str], groups: Sequence[Group]) -> Iterator[dict[str, str]]:
+    """The English captions of every photo as tuples."""
+    rng = np.random.default_rng(0)
+    for photo, group in zip(photos, groups, strict=True):
+        english = [caption for lang, caption in group.captions if lang == "en"]
+        yield from augmented_tuples(images, out, photo, english, rng)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("data", "images", "out"):
@@ -112,12 +120,7 @@ def main() -> None:
     write(arguments.out / "five.jsonl", (caption for caption in captions if caption["lang"] in PRMCS_LANGUAGES))
     write(arguments.out / "sentences.jsonl", sentences_without_photo(all_groups))
     write(arguments.out / "cs.jsonl", czech_translations(arguments.data))
-    rng = np.random.default_rng(0)
-    tuples = []
-    for photo, group in zip(photos, groups, strict=True):
-        english = [caption for lang, caption in group.captions if lang == "en"]
-        tuples += augmented_tuples(arguments.images, arguments.out, photo, english, rng)
-    write(arguments.out / "tuples.jsonl", tuples)
+    write(arguments.out / "tuples.jsonl", all_tuples(arguments.images, arguments.out, photos, groups))
 
 
 if __name__ == "__main__":
