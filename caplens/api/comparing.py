@@ -1,6 +1,7 @@
 """Comparing captioning systems."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Unpack
@@ -94,6 +95,8 @@ def crossmodal(
     resamples: int = RESAMPLES,
     seed: int = 0,
     correction: str = CORRECTION,
+    regions: Sequence[str] | None = None,
+    subset: int | None = None,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> LanguageComparison:
@@ -106,12 +109,17 @@ def crossmodal(
     data
         The folder with captions.jsonl of Crossmodal-3600.
     metrics, images, resamples, seed, correction, options, **keywords
-        As for `compare`; by default cider, and clipscore where images or a model are given.
+        As for `compare`; by default cider-original, which is the paper's, cider (CIDEr-D), and clipscore where images or a model
+        are given. Without a `tokenizer` the release's own tokens are used where it has them, else those of each language.
+    regions
+        Languages of regions: only images that were chosen for one of them count.
+    subset
+        How many images count, drawn at random by `seed`; 600 are what the paper calls XM600.
 
     Returns
     -------
     LanguageComparison
-        Language -> comparison. Document frequencies are counted over the references of captioned images.
+        Language -> comparison, and scores by region. Document frequencies are counted over the references of captioned images.
 
     Raises
     ------
@@ -124,21 +132,32 @@ def crossmodal(
     >>> result.comparisons["sw"].scores["cider"]["large"].value  # doctest: +SKIP
     """
     options = ScoringOptions.of(options, **keywords)
+    described = crossmodal3600.read_images(Path(data))
+    chosen = crossmodal3600.select_images(described, regions, subset, seed)
+    if options.tokenizer is None and options.df is None:
+        options = replace(options, tokenizer=crossmodal3600.released_tokenizers(described))
     built = metrics_of("crossmodal", metrics, images, options)
-    references = crossmodal3600.references(Path(data))
+    references, keys = crossmodal3600.references(described, str(data)), {image.key for image in chosen}
     by_language: dict[str, dict[str, list[Sample]]] = {}
     for name, captions in systems.items():
         for sample in read_captions(captions, references, images):
             if sample.lang is None:
                 raise InputError(f"{name}: the caption {sample.id!r} names no language; give each its 'lang'.")
+            if len(chosen) < len(described) and sample.id not in keys:
+                continue
             by_language.setdefault(base_language(sample.lang), {}).setdefault(name, []).append(sample)
     comparisons = {
         lang: _compared(of_language, built, resamples, seed, correction) for lang, of_language in sorted(by_language.items())
     }
-    described = len({image for image, _, _ in references})
+    if not comparisons:
+        raise InputError("no system has captions about the images of these regions, or of this subset.")
     for comparison in comparisons.values():
-        if comparison.samples < described:
+        if comparison.samples < len(chosen):
             comparison.warnings.append(
-                f"{comparison.samples:,} of {described:,} images have captions; frequencies are counted over them."
+                f"{comparison.samples:,} of {len(chosen):,} images have captions; frequencies are counted over them."
             )
-    return LanguageComparison(comparisons, crossmodal3600.NAME)
+    by_image = crossmodal3600.regions_by_image(chosen)
+    by_region = {
+        lang: scores for lang, comparison in comparisons.items() if (scores := crossmodal3600.region_scores(comparison, by_image))
+    }
+    return LanguageComparison(comparisons, crossmodal3600.NAME, by_region)

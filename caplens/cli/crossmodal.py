@@ -18,7 +18,9 @@ from caplens.version import __version__
 EXAMPLES = """
 caplens crossmodal --data xm3600
 caplens crossmodal a.jsonl b.jsonl --data xm3600
-caplens crossmodal a.jsonl --data xm3600 --images xm3600/images -m cider,clipscore -o a.json
+caplens crossmodal a.jsonl --data xm3600 --images xm3600/images -m cider-original,clipscore -o a.json
+caplens crossmodal a.jsonl --data xm3600 --region de,ja,sw --by-region
+caplens crossmodal a.jsonl b.jsonl --data xm3600 --subset 600 --seed 1
 """
 
 
@@ -30,6 +32,13 @@ def crossmodal(
     captions: Annotated[
         list[Path] | None, typer.Argument(help="Captions of a system each, with 'lang' and the image's key as 'id'.")
     ] = None,
+    region: Annotated[
+        list[str] | None, typer.Option(help="Count only images chosen for regions of these languages (de,ja). \\[default: all]")
+    ] = None,
+    by_region: Annotated[bool, typer.Option("--by-region", help="Print a table of languages by regions too.")] = False,
+    subset: Annotated[
+        int | None, typer.Option(min=1, help="Count a random subset of so many images; 600 are the paper's XM600.")
+    ] = None,
     resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
     correction: Correction = CORRECTION,
@@ -37,7 +46,7 @@ def crossmodal(
     """Score captioners against Crossmodal-3600, whose references are in 36 languages, and test their differences.
 
     Without captions: what the data set holds, beside table 1 of its paper. A system is named after its file. Without --metric:
-    cider, and with --images or a --model clipscore too.
+    cider-original, as the paper has it, cider (CIDEr-D), and with --images or a --model clipscore too.
     """
     files = captions or []
     form = output.checked(*files)
@@ -61,8 +70,11 @@ def crossmodal(
         resamples=resamples,
         seed=seed,
         correction=correction,
+        regions=listed(region),
+        subset=subset,
         options=models.scoring(metrics),
     )
+    result.by_region = by_region
     write_result(result, output.output, form)
     if result.failed:
         raise typer.Exit(3)

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from caplens.data.files import Place, Source, on_disk
-from caplens.data.formats import coco, delimited, dictionary, jsonl, parquet
+from caplens.data.formats import coco, crossmodal3600, delimited, dictionary, jsonl, parquet
 from caplens.data.formats.detection import detect_format
 from caplens.data.rows import Row, sample_from_row
 from caplens.data.sample import Sample
@@ -65,6 +65,9 @@ class SampleFile:
         match self.format:
             case "jsonl":
                 return jsonl.read_rows(source)
+            case "crossmodal-3600":
+                read_rows = crossmodal3600.caption_rows if self._caption_required else crossmodal3600.reference_rows
+                return read_rows(source)
             case "csv" | "tsv":
                 return delimited.read_rows(source)
             case "parquet":

@@ -13,6 +13,7 @@ from caplens.metrics.lexical import LexicalMetric
 from caplens.progress import track
 from caplens.text.corpus import TokenizedCorpus
 from caplens.text.ngrams import NgramCounts, count_ngrams, run_starts
+from caplens.text.tokenizer import TokenizerChoice
 
 MAX_ORDER = 4
 _TINY, _SMALL = 1e-15, 1e-9
@@ -72,7 +73,7 @@ def bleu(statistics: Floats, order: int) -> Floats:
 class _Bleu(LexicalMetric):
     order: ClassVar[int]
 
-    def __init__(self, tokenizer: str | None = None, lang: str | None = None) -> None:
+    def __init__(self, tokenizer: TokenizerChoice | None = None, lang: str | None = None) -> None:
         super().__init__(tokenizer, lang)
         self.pool = lambda sums: bleu(sums, self.order)
 

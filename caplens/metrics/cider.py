@@ -25,6 +25,7 @@ from caplens.progress import track
 from caplens.results.scores import Scores, mean_statistics
 from caplens.text.corpus import TokenizedCorpus
 from caplens.text.ngrams import Keys, NgramCounts, count_ngrams, run_starts
+from caplens.text.tokenizer import TokenizerChoice
 
 ORDERS = range(1, 5)
 SIGMA = 6.0
@@ -128,7 +129,9 @@ class Cider(LexicalMetric):
     _sigma: ClassVar[float | None] = SIGMA
     _clip: ClassVar[bool] = True
 
-    def __init__(self, tokenizer: str | None = None, lang: str | None = None, frequency: DocumentFrequency | None = None) -> None:
+    def __init__(
+        self, tokenizer: TokenizerChoice | None = None, lang: str | None = None, frequency: DocumentFrequency | None = None
+    ) -> None:
         super().__init__(tokenizer, lang)
         self.frequency = frequency
 

@@ -21,7 +21,7 @@ DEFAULT_METRICS: dict[Task, DefaultMetrics] = {
     "compare": DefaultMetrics(("bleu4", "rouge-l", "cider"), ("clipscore",)),
     "bench": DefaultMetrics(_AGREEMENT, (*_AGREEMENT, "clipscore", "refclipscore")),
     "agreement": DefaultMetrics(_AGREEMENT, (*_AGREEMENT, "clipscore", "refclipscore")),
-    "crossmodal": DefaultMetrics(("cider",), ("cider", "clipscore")),
+    "crossmodal": DefaultMetrics(("cider-original", "cider"), ("cider-original", "cider", "clipscore")),
     "robustness": DefaultMetrics(_COCO, ("clipscore",)),
 }
 EXAMPLE_METRICS = ("clipscore", "refclipscore", "cider", "bleu4")

@@ -16,8 +16,9 @@ from caplens.data.references import read_references
 from caplens.data.replacing import replacing
 from caplens.errors import InputError, option
 from caplens.progress import track
-from caplens.text import Tokenizer, default_tokenizer, get_tokenizer
+from caplens.text import Tokenizer
 from caplens.text.ngrams import Keys, ngram_keys, run_starts
+from caplens.text.tokenizer import TokenizerChoice, tokenizer_for
 from caplens.text.vocabulary import Vocabulary
 
 _MAX_ORDER = 4
@@ -93,7 +94,9 @@ class DocumentFrequency:
         return cls(documents, dict(counts), tokenizer.name, tokenizer.lang)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], tokenizer: str | None = None, lang: str | None = None) -> "DocumentFrequency":
+    def load(
+        cls, path: str | PathLike[str], tokenizer: TokenizerChoice | None = None, lang: str | None = None
+    ) -> "DocumentFrequency":
         """From a file that `save` wrote, or counted from any file of references.
 
         Those of one language are counted: the one that all rows name, or `lang`, which rows that name none are in.
@@ -123,8 +126,7 @@ class DocumentFrequency:
         if not by_id:
             raise InputError(f"{path}: there are no references in {lang!r}.")
         chosen = list(by_id.values())
-        split = get_tokenizer(tokenizer or default_tokenizer(lang), lang)
-        return cls.count(track(chosen, "document frequencies", len(chosen)), split)
+        return cls.count(track(chosen, "document frequencies", len(chosen)), tokenizer_for(lang, tokenizer))
 
     @classmethod
     def _read(cls, path: str | PathLike[str]) -> "DocumentFrequency":

@@ -15,6 +15,7 @@ from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.lexical import TokenCollector
 from caplens.metrics.options import ScoringOptions
 from caplens.results.scores import RowError, Scores, mean_pool, mean_statistics
+from caplens.text.tokenizer import TokenizerChoice
 
 
 def find_java() -> str | None:
@@ -34,7 +35,7 @@ class JavaMetric(Metric):
     version: ClassVar[str]
     corpus_is_mean: ClassVar[bool] = True
 
-    def __init__(self, tokenizer: str | None = None, lang: str | None = None) -> None:
+    def __init__(self, tokenizer: TokenizerChoice | None = None, lang: str | None = None) -> None:
         self.tokenizer, self.lang = tokenizer, lang
         java, folder = find_java(), coco_folder()
         if java is None:

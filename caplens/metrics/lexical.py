@@ -16,8 +16,8 @@ from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
 from caplens.results.scores import Scores, mean_pool, mean_statistics
 from caplens.stats.significance import Pool
-from caplens.text import default_tokenizer, get_tokenizer
 from caplens.text.corpus import CorpusBuilder, TokenizedCorpus
+from caplens.text.tokenizer import TokenizerChoice, tokenizer_for
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LanguagePart:
 class TokenCollector(Collector):
     """Tokenises samples on arrival, each language apart: words and their frequencies are not shared between languages."""
 
-    def __init__(self, tokenizer: str | None, lang: str | None, needs: frozenset[str]) -> None:
+    def __init__(self, tokenizer: TokenizerChoice | None, lang: str | None, needs: frozenset[str]) -> None:
         super().__init__(needs)
         self._tokenizer, self._lang = tokenizer, lang
         self.key = ("tokens", tokenizer, lang, needs)
@@ -41,7 +41,7 @@ class TokenCollector(Collector):
         self._rows: dict[str, list[int]] = {}
         self._unlabelled = self._foreign = self._blank = 0
         if tokenizer is not None:
-            get_tokenizer(tokenizer, base_language(lang or "en"))
+            tokenizer_for(base_language(lang or "en"), tokenizer)
 
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         by_language: dict[str, list[int]] = {}
@@ -49,8 +49,7 @@ class TokenCollector(Collector):
             by_language.setdefault(self._language(sample), []).append(index)
         for lang, indices in by_language.items():
             if lang not in self._builders:
-                tokenizer = get_tokenizer(self._tokenizer or default_tokenizer(lang), lang)
-                self._builders[lang], self._rows[lang] = CorpusBuilder(tokenizer), []
+                self._builders[lang], self._rows[lang] = CorpusBuilder(tokenizer_for(lang, self._tokenizer)), []
             self._rows[lang].extend(rows[index] for index in indices)
             of_language = [samples[index] for index in indices]
             references = [self._references(sample) for sample in of_language]
@@ -117,7 +116,7 @@ class LexicalMetric(Metric):
     needs: frozenset[str] = frozenset({"caption", "references"})
     pool: Pool = staticmethod(mean_pool)
 
-    def __init__(self, tokenizer: str | None = None, lang: str | None = None) -> None:
+    def __init__(self, tokenizer: TokenizerChoice | None = None, lang: str | None = None) -> None:
         self.tokenizer, self.lang = tokenizer, lang
 
     @classmethod

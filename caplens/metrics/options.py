@@ -5,6 +5,7 @@ The API, the command line, the adapters and the registry all build metrics from 
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import TypedDict, Unpack, cast
@@ -20,12 +21,13 @@ from caplens.errors import InputError
 from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.pair_statistics import PairStatistics, Shrinkage, parsed_shrinkage
 from caplens.metrics.prompts import Prompt
+from caplens.text.tokenizer import TokenizerChoice
 
 ModelChoice = str | Backbone | Engine
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "tokenizer": (str,),
+    "tokenizer": (str, Callable),  # type: ignore[dict-item]
     "lang": (str,),
     "weight": (int, float),
     "overlong": (str,),
@@ -51,7 +53,7 @@ class ScoringOptions:
     lang
         The language of captions that name none (BCP-47).
     tokenizer
-        The tokenizer for all captions; by default, one for each language.
+        The tokenizer for all captions, or a function from a language to a `Tokenizer`; by default, one for each language.
     df
         Where CIDEr takes document frequencies from: a file of references or of `caplens count-df`. By default, the references of
         the captions being scored.
@@ -81,7 +83,7 @@ class ScoringOptions:
     """
 
     lang: str | None = None
-    tokenizer: str | None = None
+    tokenizer: TokenizerChoice | None = None
     df: str | PathLike[str] | DocumentFrequency | None = None
     model: ModelChoice | None = None
     prompt: Prompt | None = None
@@ -169,7 +171,7 @@ class ScoringKeywords(TypedDict, total=False):
     """The fields of `ScoringOptions`, as keywords of functions."""
 
     lang: str | None
-    tokenizer: str | None
+    tokenizer: TokenizerChoice | None
     df: str | PathLike[str] | DocumentFrequency | None
     model: ModelChoice | None
     prompt: Prompt | None

@@ -138,7 +138,7 @@ def heatmap(
         for row, line in enumerate(notes):
             for column, note in enumerate(line):
                 colour = _INK if np.isnan(shades[row, column]) else _ON_SHADES
-                size = 8.5 if len(columns) < 9 else 6.5
+                size = 8.5 if len(columns) < 9 else 6.5 if len(columns) < 24 else 5
                 axes.text(column, row, note, ha="center", va="center", fontsize=size, color=colour)
 
     return drawn(height, draw, width)

@@ -152,6 +152,16 @@ class Comparison(Result):
         )
 
 
+class RegionScore(NamedTuple):
+    """The mean score of a system on the images of one region."""
+
+    metric: str
+    system: str
+    region: str
+    captions: int
+    value: float
+
+
 @dataclass
 class LanguageComparison(Result):
     """Systems compared in each of several languages."""
@@ -162,6 +172,10 @@ class LanguageComparison(Result):
     """Language -> comparison."""
     benchmark: str = ""
     """The data set that the references come from."""
+    regions: dict[str, list[RegionScore]] = field(default_factory=dict)
+    """Language -> scores by the region that images were chosen for."""
+    by_region: bool = False
+    """Whether `tables` has those by region too."""
 
     @property
     def warnings(self) -> list[str]:  # type: ignore[override]
@@ -185,7 +199,24 @@ class LanguageComparison(Result):
         return len(self.comparisons)
 
     def tables(self) -> list[Table]:
-        return [self.language_table()]
+        return [self.language_table(), *(self.region_tables() if self.by_region else [])]
+
+    def region_tables(self) -> list[Table]:
+        """For each metric and system: rows languages, columns regions."""
+        cells = {
+            (score.metric, score.system, lang, score.region): score.value
+            for lang, scores in self.regions.items()
+            for score in scores
+        }
+        regions = sorted({region for *_, region in cells})
+        tables = []
+        for metric, system in dict.fromkeys((metric, system) for metric, system, *_ in cells):
+            rows: list[list[Cell]] = [
+                [lang, *(cells.get((metric, system, lang, region)) for region in regions)] for lang in self.regions
+            ]
+            notes = ["Rows are languages of captions, columns the languages of the regions that images were chosen for."]
+            tables.append(Table(["lang", *regions], rows, title=f"{metric} of {system}, by language and region", notes=notes))
+        return tables
 
     def language_table(self) -> Table:
         """Rows languages and systems, columns metrics with intervals, and p against the first system."""
@@ -214,7 +245,8 @@ class LanguageComparison(Result):
 
     def content(self) -> dict[str, Any]:
         by_language = {lang: comparison.to_dict() for lang, comparison in self.comparisons.items()}
-        return {"benchmark": self.benchmark, "languages": by_language}
+        regions = {lang: [json_object(score) for score in scores] for lang, scores in self.regions.items()}
+        return {"benchmark": self.benchmark, "languages": by_language, **({"regions": regions} if regions else {})}
 
     @classmethod
     def from_dict(cls, content: Content) -> Self:
@@ -222,6 +254,7 @@ class LanguageComparison(Result):
         return cls(
             {lang: Comparison.from_dict(comparison) for lang, comparison in comparisons.items()},
             str(content.get("benchmark", "")),
+            {lang: [RegionScore(**numbers_of(score)) for score in scores] for lang, scores in content.get("regions", {}).items()},
         )
 
 

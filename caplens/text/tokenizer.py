@@ -1,7 +1,7 @@
 """The base class of tokenizers, their registry, and the default tokenizer of each language."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -58,6 +58,10 @@ class Tokenizer(ABC):
         tokens = [self(text) for text in texts]
         token_ids = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(tokens)), np.int32)
         return token_ids, np.fromiter(map(len, tokens), np.int32, len(tokens))
+
+
+TokenizerChoice = str | Callable[[str], Tokenizer]
+"""A name, or a function from a language to a tokenizer."""
 
 
 class TokenizerEntry(NamedTuple):
@@ -172,3 +176,8 @@ def get_tokenizer(name: str, lang: str = "en") -> Tokenizer:
         return _plugin(name)(lang)
     choices = ", ".join([*TOKENIZERS, *find_plugins(PLUGINS)])
     raise InputError(f"unknown tokenizer {name!r}; choose one of: {choices}.")
+
+
+def tokenizer_for(lang: str, choice: TokenizerChoice | None = None) -> Tokenizer:
+    """The tokenizer of a language: the one that was chosen, or its default."""
+    return choice(lang) if callable(choice) else get_tokenizer(choice or default_tokenizer(lang), lang)

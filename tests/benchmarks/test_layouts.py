@@ -447,3 +447,72 @@ def test_crossmodal_3600(tmp_path, caplens):
     said = caplens("crossmodal", "--data", tmp_path, tmp_path / "gap.jsonl", "-m", "bleu1", "-f", "json", "--resamples", 10)
     assert (said.status, json.loads(said.out)["languages"]["en"]["counts"]) == (3, {"samples": 1, "failed": 1})
     assert "p, bleu1" in caplens("crossmodal", "--data", tmp_path, *files, "-m", "bleu1", "--resamples", 10).out
+
+
+@pytest.fixture
+def crossmodal(tmp_path):
+    """Four images of two regions, with and without the tokens of the release, and the captions of a system."""
+    folder = tmp_path / "xm3600"
+    folder.mkdir()
+    texts = ["A dog running", "Two men talk", "A red car", "The old house"]
+    lines = [
+        {
+            "image/key": f"k{number}",
+            "image/locale": "de" if number < 2 else "sw",
+            "en": {"caption": [text], "caption/tokenized/lowercase": [f"released {text.lower()} ."]},
+            "sw": {"caption": [f"gari {number}"]},
+        }
+        for number, text in enumerate(texts)
+    ]
+    (folder / "captions.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    rows = [{"id": f"k{number}", "lang": "en", "caption": f"{text}!"} for number, text in enumerate(texts)]
+    rows += [{"id": f"k{number}", "lang": "sw", "caption": f"gari {number}"} for number in range(4)]
+    (tmp_path / "ours.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return folder, tmp_path / "ours.jsonl"
+
+
+def test_crossmodal_takes_the_paper_s_cider_and_the_release_s_tokens(crossmodal):
+    folder, ours = crossmodal
+    result = package.crossmodal({"ours": ours}, folder, resamples=5)
+    english, swahili = result["en"], result["sw"]
+    assert list(english.scores) == ["cider-original", "cider"]
+    assert "tok:xm3600+ptb" in english.signatures["cider-original"]
+    assert "tok:unicode[sw]" in swahili.signatures["cider-original"]
+    # The references have one more token in the release, which the captions, tokenized here, do not have.
+    assert 0 < english.scores["cider-original"]["ours"].value < 7.5
+    # Two words have n-grams of orders 1 and 2 of 4.
+    assert swahili.scores["cider-original"]["ours"].value == pytest.approx(5)
+    plain = package.crossmodal({"ours": ours}, folder, tokenizer="unicode", resamples=5)
+    assert plain["en"].scores["cider-original"]["ours"].value == pytest.approx(7.5)
+
+
+def test_crossmodal_by_region_and_in_a_subset(crossmodal, caplens, tmp_path):
+    folder, ours = crossmodal
+    result = package.crossmodal({"ours": ours}, folder, ["length"], resamples=5)
+    by_region = {score.region: (score.captions, score.value) for score in result.regions["en"]}
+    assert by_region == {"de": (2, 3.0), "sw": (2, 3.0)}
+    assert package.crossmodal({"ours": ours}, folder, ["length"], regions=["de"], resamples=5)["sw"].ids == ["k0", "k1"]
+    results = [package.crossmodal({"ours": ours}, folder, ["length"], subset=2, seed=seed, resamples=5) for seed in range(9)]
+    drawn = [result["en"].ids for result in results]
+    assert all(len(ids) == 2 for ids in drawn)
+    assert len(set(map(tuple, drawn))) > 1
+    command = ["crossmodal", ours, "--data", folder, "--resamples", 5]
+    assert caplens(*command, "--region", "sw", "--by-region", "-o", tmp_path / "r.json").status == 0
+    again = package.load_results(tmp_path / "r.json")
+    assert {score.region for score in again.regions["en"]} == {"sw"}
+    assert caplens("report", tmp_path / "r.json", "-o", tmp_path / "r.html").status == 0
+    assert "by region" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "no image is of the region ja" in caplens("crossmodal", ours, "--data", folder, "--region", "ja").err
+    assert "between 1 and 4 images" in caplens("crossmodal", ours, "--data", folder, "--subset", 5).err
+    assert "language and region" in caplens(*command, "--by-region").out
+
+
+def test_crossmodal_captions_are_input_like_others(crossmodal, caplens, tmp_path):
+    folder, ours = crossmodal
+    samples = list(package.SampleFile(folder / "captions.jsonl"))
+    assert (len(samples), samples[0].id, samples[0].group, samples[0].lang) == (8, "k0 en 0", "k0.jpg", "en")
+    assert caplens("convert", folder / "captions.jsonl", tmp_path / "all.csv").status == 0
+    assert "gari 3" in (tmp_path / "all.csv").read_text(encoding="utf-8")
+    result = package.score(ours, ["bleu1"], references=folder / "captions.jsonl", tokenizer="unicode")
+    assert result["bleu1"].corpus == pytest.approx(1)
+    assert caplens("count-df", folder / "captions.jsonl", tmp_path / "df.json", "--lang", "sw").status == 0

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from caplens.data.files import Place, Source
-from caplens.data.formats import delimited
+from caplens.data.formats import crossmodal3600, delimited
 from caplens.data.formats.json_document import check_memory, read_document
 from caplens.data.rows import canonical_name
 from caplens.errors import InputError
 
 
 def detect_format(path: Path) -> tuple[str, Any]:
-    """The format (jsonl, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary), and the whole document where
-    the format cannot be read as a stream.
+    """The format (jsonl, crossmodal-3600, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary), and the whole
+    document where the format cannot be read as a stream.
     """
     with Source(path) as source:
         head = source.first_line()
@@ -28,8 +28,8 @@ def detect_format(path: Path) -> tuple[str, Any]:
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         if start[:1] not in (b"{", b"["):
             return _detect_table(path, start), None
-        if start[:1] == b"{" and _is_jsonl(start, path):
-            return "jsonl", None
+        if start[:1] == b"{" and (lines := _format_of_lines(start, path)) is not None:
+            return lines, None
     with Source(path) as source:
         document = read_document(source)
     return _document_format(document), document
@@ -53,15 +53,19 @@ def _detect_table(path: Path, start: bytes) -> str:
     return "tsv" if delimiter == "\t" else "csv"
 
 
-def _is_jsonl(start: bytes, path: Path) -> bool:
-    """One object per line, unlike one document: the first line ends its object, and is a sample or has lines after it."""
+def _format_of_lines(start: bytes, path: Path) -> str | None:
+    """The format of one object per line, unlike one document: the first line ends its object, and is a sample or has lines after
+    it. None for a document.
+    """
     line, _, rest = start.partition(b"\n")
     check_memory(line.decode(errors="replace"), Place(path, 1))
     try:
         first = json.loads(line, strict=False)
     except (ValueError, RecursionError):
         # A broken first line of JSONL should be reported as such: an object also begins on the next line.
-        return rest.lstrip(b"\r\n").startswith(b"{")
-    return bool(rest.strip()) or (
-        isinstance(first, dict) and bool({"id", "image_id", "caption"} & set(map(canonical_name, first)))
-    )
+        return "jsonl" if rest.lstrip(b"\r\n").startswith(b"{") else None
+    names = set(first) if isinstance(first, dict) else set()
+    if crossmodal3600.KEY in names:
+        return "crossmodal-3600"
+    is_sample = bool({"id", "image_id", "caption"} & set(map(canonical_name, names)))
+    return "jsonl" if rest.strip() or is_sample else None

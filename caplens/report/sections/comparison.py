@@ -86,7 +86,21 @@ def language_section(document: Document, result: LanguageComparison, cases: list
         }
         title = f"{metric} by language and system"
         section.plots.append(language_heatmap(title, f"{metric}{INTERVALS}", list(comparisons), systems, cells))
+        section.plots += [_region_heatmap(result, metric, system) for system in systems if result.regions]
     return section
+
+
+def _region_heatmap(result: LanguageComparison, metric: str, system: str) -> Plot:
+    """The scores of one system by the language of captions and the region of images."""
+    cells = {
+        (lang, score.region): (score.value, float("nan"), float("nan"))
+        for lang, scores in result.regions.items()
+        for score in scores
+        if (score.metric, score.system) == (metric, system)
+    }
+    regions = sorted({region for _, region in cells})
+    about = f"Mean {metric} of {system} on the images that were chosen for each region (columns), by the language of captions."
+    return language_heatmap(f"{metric} of {system} by region", about, list(result.regions), regions, cells, digits=2)
 
 
 def clusters(comparison: Comparison, metric: str) -> dict[str, int]:
