@@ -184,7 +184,10 @@ class Benchmark(ABC, Generic[L]):
         """Raise an error for a language that the data set does not have."""
         languages = self.languages(data)
         if languages and lang not in languages:
-            raise InputError(f"{self.name} has no captions in {lang!r} here; there are: {', '.join(languages)}.")
+            raise InputError(
+                f"{self.name} has no captions in {lang!r} here; there are: {', '.join(languages)}. Translations are read from"
+                f" {self.name}.{lang}.jsonl beside its files."
+            )
 
     def image_key(self, name: str) -> str:
         """What identifies an image in any copy: its file name without suffix."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,7 @@ from caplens.arrays import Flags, Floats
 from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
 from caplens.benchmarks.published_by_model import PublishedValues, published_by_model
 from caplens.benchmarks.rating import RatedSamples
+from caplens.benchmarks.translations import is_translated, load_translated
 from caplens.data.content import CAPTIONS, captions_hash
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
@@ -152,9 +154,12 @@ def _named(samples: Sequence[Sample], field: str) -> list[str | None]:
 
 def load_checked(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> BenchmarkData:
     """The data of a benchmark. Its files come from elsewhere: whatever is wrong with them becomes an `InputError`."""
-    benchmark.check_language(home, lang)
+    translated = is_translated(benchmark, home, lang)
+    if not translated:
+        benchmark.check_language(home, lang)
     try:
-        loaded: BenchmarkData = benchmark.load(home, protocol, lang)
+        load = partial(load_translated, benchmark) if translated else benchmark.load
+        loaded: BenchmarkData = load(home, protocol, lang)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"{home}: the files of {benchmark.name} do not have the expected layout ({reason(error)}).") from None
     if not loaded.samples:

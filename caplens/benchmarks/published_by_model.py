@@ -1,7 +1,6 @@
 """What papers report of a metric with one model or another: `published_by_model.tsv` beside this file.
 
-Its columns after the first four are a benchmark, a protocol and a measure each. Values that a benchmark itself brings are those
-of metrics without a model, or with CLIP ViT-B/32.
+Values that a benchmark itself brings are those of metrics without a model, or with CLIP ViT-B/32.
 """
 
 import csv
@@ -32,13 +31,13 @@ PublishedValues = Mapping[str, Mapping[str, float | None]]
 
 
 class _Reported(NamedTuple):
-    """A row of the table for one benchmark and protocol."""
+    """A row of the table for one benchmark, protocol and language."""
 
     source: str
     model: str
     metric: str
-    values: Mapping[str, float]
-    """Measure -> value."""
+    measure: str
+    value: float
 
 
 @cache
@@ -47,15 +46,15 @@ def _table() -> dict[tuple[str, str, str], list[_Reported]]:
     table: dict[tuple[str, str, str], list[_Reported]] = {}
     with files("caplens.benchmarks").joinpath("published_by_model.tsv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream, delimiter="\t"):
-            source, model, lang, metric = (row.pop(name) for name in ("source", "model", "lang", "metric"))
-            by_protocol: dict[tuple[str, str], dict[str, float]] = {}
-            for column, value in row.items():
-                benchmark, protocol, measure = column.split(" ")
-                if value:
-                    by_protocol.setdefault((benchmark, protocol), {})[measure] = float(value)
-            for (benchmark, protocol), values in by_protocol.items():
-                table.setdefault((benchmark, protocol, lang), []).append(_Reported(source, model, metric, values))
+            key = (row["benchmark"], row["protocol"], row["lang"])
+            reported = _Reported(row["source"], row["model"], row["metric"], row["measure"], float(row["value"]))
+            table.setdefault(key, []).append(reported)
     return table
+
+
+def reported_languages(benchmark: str) -> list[str]:
+    """The languages for which papers report values of a benchmark."""
+    return sorted({lang for name, _, lang in _table() if name == benchmark})
 
 
 class PublishedByModel(NamedTuple):
@@ -107,9 +106,8 @@ def _take_over(
         for by_metric in values.values():
             by_metric[metric] = None
     for row in reported:
-        for measure, value in row.values.items():
-            by_metric = values.setdefault(measure, {})
-            if by_metric.get(metric) is None and (values_of_others or by_metric.get(kind) is None):
-                by_metric[metric] = value
-                sources.append(row.source if not row.model else f"{row.source} ({row.model})")
+        by_metric = values.setdefault(row.measure, {})
+        if by_metric.get(metric) is None and (values_of_others or by_metric.get(kind) is None):
+            by_metric[metric] = row.value
+            sources.append(row.source if not row.model else f"{row.source} ({row.model})")
     return sources

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from caplens.benchmarks.base import Benchmark
 from caplens.benchmarks.evaluate import evaluate_metrics
+from caplens.benchmarks.published_by_model import reported_languages
 from caplens.benchmarks.registry import get_benchmark, list_benchmarks
+from caplens.benchmarks.translations import languages_of
 from caplens.comparison.languages import Quality, correlate_languages, read_quality
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
@@ -56,16 +58,29 @@ def run_suite(options: SuiteOptions, data: Path, metrics: Sequence[Metric], imag
                 suite.not_run[f"{benchmark.name} ({lang}, {protocol})"] = str(error)
             else:
                 suite.results.append(result)
+        if options.langs is None and runs:
+            _note_absent_languages(suite, benchmark, home)
     if not suite.results:
         raise InputError(next(iter(suite.not_run.values()), f"{data}: there are no files of any benchmark."))
     suite.correlations = _correlations(suite, quality)
     return suite
 
 
+def _note_absent_languages(suite: SuiteResult, benchmark: Benchmark[Any], home: Path) -> None:
+    """Say for which languages papers report values and there are no captions here."""
+    langs = {paper.lang for paper in benchmark.published} | set(reported_languages(benchmark.name))
+    absent = sorted(langs - set(languages_of(benchmark, home)))
+    result = next((result for result in reversed(suite.results) if result.benchmark == benchmark.name), None)
+    if absent and result is not None:
+        result.warnings.append(
+            f"papers report {', '.join(absent)} too, which are not here; translations are read from {benchmark.name}.LANG.jsonl."
+        )
+
+
 def _runs(benchmark: Benchmark[Any], home: Path, options: SuiteOptions) -> Iterator[tuple[str, str]]:
     """The languages and protocols of one benchmark; of benchmarks that were not named, those that it has."""
     every = options.names is None
-    langs = benchmark.languages(home) if options.langs is None or every else list(options.langs)
+    langs = languages_of(benchmark, home) if options.langs is None or every else list(options.langs)
     protocols = list(benchmark.protocols) if options.protocols == [ALL] else options.protocols
     for lang in langs or ["en"]:
         for protocol in protocols or [next(iter(benchmark.protocols))]:

@@ -516,3 +516,78 @@ def test_crossmodal_captions_are_input_like_others(crossmodal, caplens, tmp_path
     result = package.score(ours, ["bleu1"], references=folder / "captions.jsonl", tokenizer="unicode")
     assert result["bleu1"].corpus == pytest.approx(1)
     assert caplens("count-df", folder / "captions.jsonl", tmp_path / "df.json", "--lang", "sw").status == 0
+
+
+def test_foil_on_the_images_that_pac_s_was_not_trained_on(tmp_path):
+    images = [{"id": number, "file_name": f"COCO_val2014_{number:012}.jpg"} for number in (1, 2)]
+    annotations = [
+        {"id": number, "image_id": number, "caption": text, "foil": foil}
+        for number in (1, 2)
+        for text, foil in (("a dog", False), ("a cat", True))
+    ]
+    (tmp_path / "foilv1.0_test_2017.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    (tmp_path / "captions_val2014.json").write_text(json.dumps({"annotations": []}))
+    foil = get_benchmark("foil")
+    assert len(foil.load(tmp_path, "4-refs").trials) == 2
+    with pytest.raises(InputError, match="dataset_coco.json is missing"):
+        foil.load(tmp_path, "4-refs-8k")
+    split = {"images": [{"cocoid": 1, "split": "restval"}, {"cocoid": 2, "split": "test"}]}
+    (tmp_path / "dataset_coco.json").write_text(json.dumps(split))
+    assert [trial.group for trial in foil.load(tmp_path, "1-ref-8k").trials] == ["COCO_val2014_000000000002.jpg"]
+
+
+def test_marvl_in_english_has_the_photos_of_each_language(tmp_path):
+    folder = tmp_path / "zero_shot" / "annotations_machine-translate"
+    folder.mkdir(parents=True)
+    for lang in ("id", "tr"):
+        rows = [
+            {"id": f"{lang}-{n}", "language": lang, "concept": "1-X", "caption": "two cats", "left_img": f"{n}.jpg",
+             "right_img": f"{n}b.jpg", "label": n == 0}
+            for n in range(2)
+        ]  # fmt: skip
+        (folder / f"marvl-{lang}_gmt.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    marvl = get_benchmark("marvl")
+    assert marvl.languages(tmp_path) == ["en"]
+    loaded = marvl.load(tmp_path, "best against least", "en")
+    assert {sample.image for sample in loaded.samples if sample.id.startswith("tr-0")} == {
+        "tr/images/1-X/0.jpg",
+        "tr/images/1-X/0b.jpg",
+    }
+    # The same statement about photos of two languages is two statements.
+    assert [trial.measure for trial in loaded.trials] == ["accuracy 1"] * 2 + ["accuracy 2"] * 2
+
+
+@pytest.fixture
+def translated_vicr(tmp_path):
+    rows = [{"imgid": f"{n}.jpg", "caption": f"a dog {n}", "score": n, "refs": [f"dog {n}", "a dog runs"]} for n in range(1, 5)]
+    (tmp_path / "vicr_test.json").write_text(json.dumps(rows), encoding="utf-8")
+    items = tmp_path / "items.jsonl"
+    return tmp_path, items
+
+
+def test_a_benchmark_is_run_in_other_languages_from_translations_by_id(translated_vicr, caplens):
+    folder, items = translated_vicr
+    assert caplens("bench", "vicr", "--data", folder, "--export-items", items).status == 0
+    exported = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
+    german = [
+        {**row, "lang": "de", "caption": row["caption"].replace("a dog", "Hund"), "references": ["Hund 1"]}
+        for row in exported[:3]
+    ]
+    (folder / "vicr.de.jsonl").write_text("\n".join(map(json.dumps, german)), encoding="utf-8")
+    said = caplens("bench", "vicr", "--data", folder, "--lang", "all", "-m", "bleu1,length", "--resamples", 5, "-f", "json")
+    by_lang = {result["lang"]: result for result in json.loads(said.out)["benchmarks"]}
+    assert set(by_lang) == {"en", "de"}
+    assert by_lang["de"]["counts"]["rows"] == 3
+    assert "1 captions have no translation and are left out." in by_lang["de"]["warnings"]
+    assert any("es, fr, it, ko, nl, pt, ru, zh too, which are not here" in text for text in by_lang["de"]["warnings"])
+    assert by_lang["de"]["results"]["bleu1"]["tau-c"]["points"] == 3
+    said = caplens("bench", "vicr", "--data", folder, "--lang", "fr", "-m", "length")
+    assert "Translations are read from vicr.fr.jsonl" in said.err
+
+
+def test_translations_of_another_language_or_benchmark_are_told(translated_vicr, caplens):
+    folder, _ = translated_vicr
+    (folder / "vicr.de.jsonl").write_text(json.dumps({"id": "1", "caption": "Hund", "lang": "nl"}), encoding="utf-8")
+    assert "is in 'nl', not in 'de'" in caplens("bench", "vicr", "--data", folder, "--lang", "de", "-m", "length").err
+    (folder / "vicr.de.jsonl").write_text(json.dumps({"id": "1", "caption": "Hund"}), encoding="utf-8")
+    assert "none of its ids is one of vicr" in caplens("bench", "vicr", "--data", folder, "--lang", "de", "-m", "length").err

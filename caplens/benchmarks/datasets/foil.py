@@ -9,10 +9,17 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 _WHERE = "foilv1.0_test_2017.json comes from the authors of FOIL, captions_val2014.json from COCO."
+_KARPATHY = "dataset_coco.json"
+_KARPATHY_WHERE = (
+    "It is the split of COCO by Karpathy and Fei-Fei (caption_datasets.zip); PAC-S was trained on its training part."
+)
+_SUBSET = "-8k"
+"""What the names of protocols end with that leave out images of COCO's training part."""
+_HELD_OUT = ("val", "test")
 _FOUR_REFS = {"bleu1": 85.4, "bleu4": 87.0, "rouge-l": 70.4, "meteor": 82.0, "cider": 94.1, "refclipscore": 92.6, "refpacs": 94.9}
 _ONE_REF = {"bleu1": 65.7, "bleu4": 66.2, "rouge-l": 54.6, "meteor": 70.1, "cider": 85.7, "refclipscore": 91.0, "refpacs": 93.7}
 _NO_REFS = {"clipscore": 87.2, "pacs": 89.9, "mid": 90.5}
-_SOURCE = "Sarto et al. 2023 (PAC-S), table 6, on about 8,000 of the images; CLIP scores there are with ViT-B/32"
+_SOURCE = "Sarto et al. 2023 (PAC-S), table 6; CLIP scores there are with ViT-B/32"
 
 
 class Foil(PreferenceBenchmark):
@@ -21,16 +28,19 @@ class Foil(PreferenceBenchmark):
     protocols = {
         "4-refs": "four of the image's other captions are the references",
         "1-ref": "the first of the image's other captions is the reference",
+        "4-refs-8k": "four references; images of COCO's validation and test parts (what PAC-S reports)",
+        "1-ref-8k": "one reference, the same images",
     }
     folder, marker = "foil", "foilv1.0_test_2017.json"
     image_folders = ("val2014", "images")
     published = (
-        Published(_SOURCE, "4-refs", {"accuracy": _FOUR_REFS | _NO_REFS}),
-        Published(_SOURCE, "1-ref", {"accuracy": _ONE_REF | _NO_REFS}),
+        Published(_SOURCE, "4-refs-8k", {"accuracy": _FOUR_REFS | _NO_REFS}),
+        Published(_SOURCE, "1-ref-8k", {"accuracy": _ONE_REF | _NO_REFS}),
     )
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
         path, coco_path = (find_file(data, [name], f"the file {name}", _WHERE) for name in (self.marker, "captions_val2014.json"))
+        held_out = _held_out_images(data) if protocol.endswith(_SUBSET) else None
         try:
             captions: dict[int, list[str]] = {}
             for annotation in read_json(coco_path)["annotations"]:
@@ -50,9 +60,11 @@ class Foil(PreferenceBenchmark):
             trials: list[Trial] = []
             for key, foils in wrong.items():
                 for number, (image_id, foil) in enumerate(foils):
+                    if held_out is not None and image_id not in held_out:
+                        continue
                     photo = images[image_id]
                     other_captions = [text for text in captions.get(image_id, []) if text.strip() != right[key].strip()]
-                    references = tuple(other_captions[: 1 if protocol == "1-ref" else 4])
+                    references = tuple(other_captions[: 1 if protocol.startswith("1-ref") else 4])
                     trials.append(prefer("accuracy", photo, len(samples), len(samples) + 1))
                     samples += [
                         Sample(f"{key} {number} {kind}", text, references, image=photo, lang="en")
@@ -61,3 +73,9 @@ class Foil(PreferenceBenchmark):
         except KeyError as error:
             raise InputError(f"{path}: this file or {coco_path.name} is not as expected; the key {error} is missing.") from None
         return PreferenceData(samples, trials)
+
+
+def _held_out_images(data: Path) -> set[int]:
+    """The ids of the images that are not in COCO's training part, by Karpathy's split."""
+    path = find_file(data, [_KARPATHY], f"the file {_KARPATHY}", _KARPATHY_WHERE)
+    return {int(image["cocoid"]) for image in read_json(path)["images"] if image["split"] in _HELD_OUT}

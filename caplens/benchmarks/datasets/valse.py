@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from caplens.benchmarks.base import Published, count_warning
+from caplens.benchmarks.base import count_warning
 from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, Trial, prefer
 from caplens.data.records import find_file, read_json
 from caplens.data.sample import Sample
@@ -19,7 +19,6 @@ _INSTRUMENTS = (
     "actant-swap", "coreference-standard", "coreference-hard", "foil-it",
 )  # fmt: skip
 _VALID_PAIRS = {"existence": 505, "plurals": 851, "counting-small-quant": 900, "foil-it": 943, "actant-swap": 949}
-_PUBLISHED = (74.7, 69.6, 66.9, 72.4, 65.3, 61.7, 86.7, 56.1, 51.3, 45.2, 94.2, 67.6)
 _WHERE = "They are in the folder data of the VALSE repository (Heidelberg-NLP/VALSE)."
 _MIN_ACCEPTED = 2
 
@@ -33,13 +32,6 @@ class Valse(PreferenceBenchmark):
     }
     averaged = True
     folder, marker = "valse", "existence.json"
-    published = (
-        Published(
-            "multilingual CLIPScore, table 6; CLIPScore with the ViT-H/14 and XLM-R large of LAION, not fine-tuned",
-            "valid",
-            {name: {"clipscore": value} for name, value in zip((*_INSTRUMENTS, "mean"), _PUBLISHED, strict=True)},
-        ),
-    )
 
     def is_in(self, folder: Path) -> bool:
         return any(_has_instrument(folder, name) for name in _INSTRUMENTS)

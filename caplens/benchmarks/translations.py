@@ -1,0 +1,72 @@
+"""Benchmarks in more languages: English captions and references are replaced by translations, which keep their judgements.
+
+The translations of a benchmark are in a file `NAME.LANG.jsonl` (or CSV, TSV, Parquet) beside its own files, with the ids of
+`caplens bench NAME --export-items`; `caplens translate` writes it. Multilingual CLIPScore and PR-MCS did so for VICR, VALSE,
+XVNLI, Composite and Flickr8k.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from caplens.benchmarks.base import Benchmark, BenchmarkData
+from caplens.data.languages import base_language, language_names
+from caplens.data.reading import SampleFile
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+
+ENGLISH = "en"
+
+
+def languages_of(benchmark: Benchmark[Any], home: Path) -> list[str]:
+    """The languages that the benchmark's own files have, and those of translations."""
+    own = benchmark.languages(home)
+    return [*own, *(lang for lang in sorted(_files(benchmark, home)) if lang not in own)]
+
+
+def is_translated(benchmark: Benchmark[Any], home: Path, lang: str) -> bool:
+    """Whether captions in this language are translations in a file beside the benchmark's own."""
+    return lang in _files(benchmark, home) and lang not in benchmark.languages(home)
+
+
+def _files(benchmark: Benchmark[Any], home: Path) -> dict[str, Path]:
+    """Language -> file; none for a benchmark without English captions."""
+    if ENGLISH not in benchmark.languages(home):
+        return {}
+    files: dict[str, Path] = {}
+    for path in sorted(home.glob(f"{benchmark.name}.*.*")):
+        lang = path.name.removeprefix(f"{benchmark.name}.").split(".")[0]
+        if lang in language_names() and files.setdefault(base_language(lang), path) != path:
+            raise InputError(f"{home}: {files[base_language(lang)].name} and {path.name} are both translations. Remove one.")
+    return files
+
+
+def load_translated(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> BenchmarkData:
+    """The English data with translated captions and references; what is not translated has no caption, and a warning."""
+    path = _files(benchmark, home)[lang]
+    translations: dict[str, Sample] = {}
+    for sample in SampleFile(path):
+        if sample.lang is not None and base_language(sample.lang) != lang:
+            raise InputError(f"{path}: the caption {sample.id!r} is in {sample.lang!r}, not in {lang!r} as the file's name says.")
+        translations[sample.id] = sample
+    english: BenchmarkData = benchmark.load(home, protocol, ENGLISH)
+    if not any(sample.id in translations for sample in english.samples):
+        raise InputError(
+            f"{path}: none of its ids is one of {benchmark.name}, such as {english.samples[0].id!r}. Translate what"
+            f" 'caplens bench {benchmark.name} --export-items' writes."
+        )
+    samples = [_translated(sample, translations.get(sample.id), lang) for sample in english.samples]
+    missing = sum(sample.invalid is not None for sample in samples)
+    lost = sum(len(old.references) > len(new.references) for old, new in zip(english.samples, samples, strict=True))
+    warnings = [
+        *english.warnings,
+        *([f"{missing:,} captions have no translation and are left out."] if missing else []),
+        *([f"{lost:,} captions have fewer references than in English: not all are translated."] if lost else []),
+    ]
+    return replace(english, samples=samples, warnings=warnings)
+
+
+def _translated(sample: Sample, translation: Sample | None, lang: str) -> Sample:
+    if translation is None:
+        return replace(sample, caption="", references=(), lang=lang, invalid=f"there is no translation into {lang!r}")
+    return replace(sample, caption=translation.caption, references=translation.references, lang=lang, source=sample.caption)
