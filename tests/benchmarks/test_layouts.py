@@ -12,6 +12,7 @@ from scipy.io import savemat
 import caplens as package
 from caplens.benchmarks import BENCHMARKS, get_benchmark, matlab
 from caplens.benchmarks.rating import RatedSamples
+from caplens.errors import InputError
 
 
 def measured(name, folder, metric="length", **more):
@@ -529,7 +530,7 @@ def test_foil_on_the_images_that_pac_s_was_not_trained_on(tmp_path):
     (tmp_path / "captions_val2014.json").write_text(json.dumps({"annotations": []}))
     foil = get_benchmark("foil")
     assert len(foil.load(tmp_path, "4-refs").trials) == 2
-    with pytest.raises(InputError, match="dataset_coco.json is missing"):
+    with pytest.raises(InputError, match=r"dataset_coco\.json is missing"):
         foil.load(tmp_path, "4-refs-8k")
     split = {"images": [{"cocoid": 1, "split": "restval"}, {"cocoid": 2, "split": "test"}]}
     (tmp_path / "dataset_coco.json").write_text(json.dumps(split))
@@ -570,8 +571,7 @@ def test_a_benchmark_is_run_in_other_languages_from_translations_by_id(translate
     assert caplens("bench", "vicr", "--data", folder, "--export-items", items).status == 0
     exported = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
     german = [
-        {**row, "lang": "de", "caption": row["caption"].replace("a dog", "Hund"), "references": ["Hund 1"]}
-        for row in exported[:3]
+        {**row, "lang": "de", "caption": row["caption"].replace("a dog", "Hund"), "references": ["Hund"]} for row in exported[:3]
     ]
     (folder / "vicr.de.jsonl").write_text("\n".join(map(json.dumps, german)), encoding="utf-8")
     said = caplens("bench", "vicr", "--data", folder, "--lang", "all", "-m", "bleu1,length", "--resamples", 5, "-f", "json")

@@ -1,6 +1,8 @@
 """FOIL: COCO captions, and copies with one wrong word (Shekhar et al. 2017). The correct caption should score higher."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from caplens.benchmarks.base import Published
 from caplens.benchmarks.preference import PreferenceBenchmark, PreferenceData, Trial, prefer
@@ -41,38 +43,51 @@ class Foil(PreferenceBenchmark):
     def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
         path, coco_path = (find_file(data, [name], f"the file {name}", _WHERE) for name in (self.marker, "captions_val2014.json"))
         held_out = _held_out_images(data) if protocol.endswith(_SUBSET) else None
+        samples: list[Sample] = []
+        trials: list[Trial] = []
         try:
             captions: dict[int, list[str]] = {}
             for annotation in read_json(coco_path)["annotations"]:
                 captions.setdefault(annotation["image_id"], []).append(annotation["caption"])
-            document = read_json(path)
-            images: dict[int, str] = {}
-            for image in document["images"]:
-                add_once(images, image["id"], image["file_name"], path)
-            right: dict[int, str] = {}
-            wrong: dict[int, list[tuple[int, str]]] = {}
-            for annotation in document["annotations"]:
-                if annotation["foil"]:
-                    wrong.setdefault(annotation["id"], []).append((annotation["image_id"], annotation["caption"]))
-                else:
-                    add_once(right, annotation["id"], annotation["caption"], path)
-            samples: list[Sample] = []
-            trials: list[Trial] = []
-            for key, foils in wrong.items():
-                for number, (image_id, foil) in enumerate(foils):
-                    if held_out is not None and image_id not in held_out:
-                        continue
-                    photo = images[image_id]
-                    other_captions = [text for text in captions.get(image_id, []) if text.strip() != right[key].strip()]
-                    references = tuple(other_captions[: 1 if protocol.startswith("1-ref") else 4])
-                    trials.append(prefer("accuracy", photo, len(samples), len(samples) + 1))
-                    samples += [
-                        Sample(f"{key} {number} {kind}", text, references, image=photo, lang="en")
-                        for kind, text in (("right", right[key]), ("foil", foil))
-                    ]
+            for foil in _read_foils(path):
+                if held_out is not None and foil.image_id not in held_out:
+                    continue
+                other_captions = [text for text in captions.get(foil.image_id, []) if text.strip() != foil.right.strip()]
+                references = tuple(other_captions[: 1 if protocol.startswith("1-ref") else 4])
+                trials.append(prefer("accuracy", foil.photo, len(samples), len(samples) + 1))
+                samples += [
+                    Sample(f"{foil.key} {kind}", text, references, image=foil.photo, lang="en")
+                    for kind, text in (("right", foil.right), ("foil", foil.wrong))
+                ]
         except KeyError as error:
             raise InputError(f"{path}: this file or {coco_path.name} is not as expected; the key {error} is missing.") from None
         return PreferenceData(samples, trials)
+
+
+class _FoilPair(NamedTuple):
+    key: str
+    image_id: int
+    photo: str
+    right: str
+    wrong: str
+
+
+def _read_foils(path: Path) -> Iterator[_FoilPair]:
+    """Each wrong caption with the right one of the same id."""
+    document = read_json(path)
+    images: dict[int, str] = {}
+    for image in document["images"]:
+        add_once(images, image["id"], image["file_name"], path)
+    right: dict[int, str] = {}
+    wrong: dict[int, list[tuple[int, str]]] = {}
+    for annotation in document["annotations"]:
+        if annotation["foil"]:
+            wrong.setdefault(annotation["id"], []).append((annotation["image_id"], annotation["caption"]))
+        else:
+            add_once(right, annotation["id"], annotation["caption"], path)
+    for key, foils in wrong.items():
+        for number, (image_id, caption) in enumerate(foils):
+            yield _FoilPair(f"{key} {number}", image_id, images[image_id], right[key], caption)
 
 
 def _held_out_images(data: Path) -> set[int]:
