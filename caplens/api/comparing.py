@@ -8,6 +8,7 @@ from typing import Unpack
 
 from caplens.api.metrics import Metrics, metrics_of
 from caplens.comparison import crossmodal3600
+from caplens.comparison.human_baseline import HUMANS, human_captions
 from caplens.comparison.systems import align_systems, compare_systems, score_systems
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, open_references, read_captions
 from caplens.data.languages import base_language
@@ -28,6 +29,7 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = 0,
     correction: str = CORRECTION,
+    human_baseline: bool = False,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> Comparison:
@@ -41,6 +43,9 @@ def compare(
         As for `score`. The default metrics are BLEU-4, ROUGE-L and CIDEr, or CLIPScore where images or a model are given.
     correction
         For asking several questions at once: holm, bonferroni or bh.
+    human_baseline
+        Whether people are a system too, as in table 7 of PAC-S: of each image one reference, drawn by `seed`, is the caption, and
+        the others are its references.
 
     Returns
     -------
@@ -66,11 +71,13 @@ def compare(
     built = metrics_of("compare", metrics, images, options)
     if not isinstance(systems, Mapping):
         raise InputError(f"systems are a mapping of name -> captions, not {type(systems).__name__}.")
-    if len(systems) < 2:
+    if len(systems) + human_baseline < 2:
         raise InputError("a comparison needs at least two systems.")
     parallel = isinstance(references, Sequence) and not isinstance(references, str)
     opened = references if references is None or parallel else open_references(references)
     samples = {name: list(read_captions(captions, opened, images, options.lang)) for name, captions in systems.items()}
+    if human_baseline:
+        samples = {**samples, HUMANS: human_captions(next(iter(samples.values())), seed)}
     return _compared(samples, built, resamples, seed, correction)
 
 

@@ -23,6 +23,8 @@ _NAMES = {
 """As a paper calls a model -> its names here, without options. Others are called by their name on the hub."""
 _ON_THE_HUB = r"(hf:|openclip:hf-hub:|mclip:|st:)"
 _MODEL_IN_SIGNATURE = re.compile(r"\|model:(?P<name>.*?)(?P<options>,[^|]*)?@[0-9a-f]{8}(?:\||$)")
+_GIVEN = "|given:"
+"""In the signature of scores that were computed elsewhere."""
 _TRAINED_BY_THE_PAPER = "pacs"
 """Metrics whose published values are those of a checkpoint of the paper's own."""
 
@@ -77,6 +79,11 @@ def published_by_model(
         kind, match = metric.partition("[")[0], _MODEL_IN_SIGNATURE.search(signature)
         name = None if match is None else match["name"]
         reported, is_base = [row for row in rows if row.metric == kind and _is_of(row.model, name)], _is_base(name)
+        if _GIVEN in signature:
+            # A user's own file, whatever it is called.
+            for by_metric in values.values():
+                by_metric[metric] = None
+            continue
         if not is_base and not reported:
             continue
         if _TRAINED_BY_THE_PAPER not in kind or match is None or match["options"] is not None:

@@ -7,7 +7,9 @@ from caplens.benchmarks.base import Benchmark
 from caplens.benchmarks.datasets.abstract50s import Abstract50S
 from caplens.benchmarks.datasets.activitynet_foil import ActivityNetFoil
 from caplens.benchmarks.datasets.capeval1k import CapEval1k, MultilingualCapEval1k
+from caplens.benchmarks.datasets.caption_quality import CaptionQuality
 from caplens.benchmarks.datasets.composite import Composite
+from caplens.benchmarks.datasets.crisscrossed import CrisscrossedCaptions
 from caplens.benchmarks.datasets.flickr8k_cf import Flickr8kCF
 from caplens.benchmarks.datasets.flickr8k_expert import Flickr8kExpert
 from caplens.benchmarks.datasets.foil import Foil
@@ -32,6 +34,7 @@ BENCHMARKS: dict[str, Benchmark[Any]] = {
     benchmark.name: benchmark
     for benchmark in (
         Flickr8kExpert(), Flickr8kCF(), Composite(), Vicr(), CapEval1k(), MultilingualCapEval1k(), Polaris(), Nebula(), Thumb(),
+        CrisscrossedCaptions(), CaptionQuality(),
         Pascal50S(), Abstract50S(), Foil(), Valse(), SugarCrepe(), Winoground(), Xvnli(), Marvl(), VatexEval(), ActivityNetFoil(),
         MsvdEval(),
     )

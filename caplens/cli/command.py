@@ -6,7 +6,7 @@ A parameter whose type is a dataclass marked with `option_group` stands for the 
 import inspect
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
@@ -20,7 +20,16 @@ G = TypeVar("G")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only results, warnings and errors: no progress bar, no messages.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to standard output.")]
 _GLOBAL = {"quiet": Quiet, "json": AsJson}
-CommandFunction = Callable[..., dict[str, Any] | None]
+
+
+class Outcome(NamedTuple):
+    """What a command did, and its exit status."""
+
+    content: dict[str, Any]
+    status: int
+
+
+CommandFunction = Callable[..., dict[str, Any] | Outcome | None]
 
 
 def option_group(group: type[G]) -> type[G]:
@@ -48,8 +57,11 @@ def command(app: typer.Typer, name: str | None = None, examples: str = "") -> Ca
             allowed = formulas_allowed(bool(values.get("allow_formulas")))
             with messages_shown(quiet or as_json), progress_bar(quiet or as_json), allowed, inputs_kept():
                 done = function(**arguments)
+            outcome = done if isinstance(done, Outcome) else Outcome(done or {}, 0)
             if as_json and done is not None:
-                print_json(done)
+                print_json(outcome.content)
+            if outcome.status:
+                raise typer.Exit(outcome.status)
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         # typer reads the options of a command off its signature.

@@ -27,6 +27,7 @@ from caplens.stats import CORRECTION, RESAMPLES
 EXAMPLES = """
 caplens compare base.json large.json --references captions_val2014.json -m cider -m bleu4
 caplens compare all_systems.jsonl -m cider -f latex
+caplens compare base.json large.json --references captions_val2014.json --human-baseline
 """
 
 
@@ -38,6 +39,10 @@ def compare(
         list[Path], typer.Argument(help="A file of captions for each system, or one whose rows name their 'system'.")
     ],
     references: ReferencesOption = None,
+    human_baseline: Annotated[
+        bool,
+        typer.Option("--human-baseline", help="Add 'humans': of each image one reference as caption, the others as references."),
+    ] = False,
     lang: Lang = None,
     resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
@@ -60,6 +65,7 @@ def compare(
         resamples=resamples,
         seed=seed,
         correction=correction,
+        human_baseline=human_baseline,
         options=models.scoring(metrics, lang),
     )
     files: Mapping[str, Path | Mapping[str, Path]] = (

@@ -1,12 +1,12 @@
 """`caplens mid`: the statistics of reference pairs that MID is computed with."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from caplens.api import fit_mid
-from caplens.cli.command import command
+from caplens.cli.command import Outcome, command
 from caplens.cli.options import Lang, MetricOptions, ModelOptions, ReferencesOption
 from caplens.cli.output import info
 from caplens.data.replacing import ensure_apart, ensure_writable
@@ -23,7 +23,7 @@ def fit(
     model: ModelOptions,
     references: ReferencesOption = None,
     lang: Lang = None,
-) -> dict[str, Any]:
+) -> Outcome:
     """Fit the Gaussians of MID on pairs of an image and each of its references, or its caption where it has none."""
     ensure_writable(target)
     ensure_apart(target, captions, references)
@@ -31,7 +31,8 @@ def fit(
     statistics = fit_mid(captions, references=references, images=model.images, options=options)
     statistics.save(target)
     info(f"{statistics.count:,} pairs of vectors of {statistics.dim} numbers, by {statistics.model}; written to {target}")
-    return {"written": str(target), "pairs": statistics.count, "model": statistics.model, "label": statistics.label}
+    about = {"written": str(target), "pairs": statistics.count, "model": statistics.model, "label": statistics.label}
+    return Outcome({**about, "left_out": statistics.left_out}, 3 if statistics.left_out else 0)
 
 
 def register(app: typer.Typer) -> None:

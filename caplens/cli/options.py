@@ -149,6 +149,9 @@ class ModelOptions:
         ),
     ] = None
     weight: Annotated[float | None, _model_option(help="CLIPScore's w. \\[default: the metric's or the model's]")] = None
+    cider_share: Annotated[
+        float | None, _model_option(help="The share of CIDEr in clip+cider and refclip+cider. \\[default: 0.5]")
+    ] = None
     frames: Annotated[
         int | None, _model_option(help="Frames of a video that are looked at. \\[default: 10]", min=1, max=4096)
     ] = None
@@ -194,6 +197,7 @@ class ModelOptions:
             "model": self.model[0] if self.model and len(self.model) == 1 else None,
             "prompt": _parsed_prompt(self.prompt),
             "weight": self.weight,
+            "cider_share": self.cider_share,
             "frames": self.frames,
             "fps": self.fps,
             "idf": self.idf,

@@ -36,6 +36,8 @@ _BYTES = 34
 """Of a pixel: a decoder keeps at most 20 frames of 1.5 bytes a pixel, and one is converted."""
 _MOST_FRAMES, _MOST_PACKETS = 4096, 1 << 22
 _LEAST_DURATION, _MOST_SECONDS = 1e-3, 1e9
+_LAST_FRAME = 1.0
+"""Seconds for which the last frame may be shown."""
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -76,6 +78,8 @@ class VideoClip(NamedTuple):
 
     def part(self, times: Sequence[float]) -> range:
         """The frames between start and end; at least one."""
+        if self.start is not None and self.start > times[-1] + _LAST_FRAME:
+            raise UnreadableError(f"the video ends after {times[-1]:.1f} seconds, before the clip starts ({self.start:g})")
         first = 0 if self.start is None else int(np.searchsorted(times, self.start - 1e-9))
         last = len(times) if self.end is None else int(np.searchsorted(times, self.end - 1e-9))
         first = min(first, len(times) - 1)
@@ -85,8 +89,10 @@ class VideoClip(NamedTuple):
 def clip_of(sample: Sample) -> VideoClip:
     """The video of a sample; `start`, `end` and `duration` are seconds."""
     assert sample.video is not None
-    seconds = [_seconds(sample, name) for name in ("start", "end", "duration")]
-    return VideoClip(sample.video, *seconds)
+    start, end, duration = (_seconds(sample, name) for name in ("start", "end", "duration"))
+    if start is not None and end is not None and end < start:
+        raise InputError(f"sample {sample.id!r}: its clip ends ({end:g}) before it starts ({start:g}).")
+    return VideoClip(sample.video, start, end, duration)
 
 
 def _seconds(sample: Sample, name: str) -> float | None:
@@ -97,7 +103,7 @@ def _seconds(sample: Sample, name: str) -> float | None:
         raise InputError(f"sample {sample.id!r}: several columns mean {name!r}. Rename all but one.")
     (value,) = values
     try:
-        seconds = float(value)
+        seconds = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         seconds = -1.0
     if not (_LEAST_DURATION if name == "duration" else 0) <= seconds < _MOST_SECONDS:
@@ -107,9 +113,10 @@ def _seconds(sample: Sample, name: str) -> float | None:
 
 def check_choice(number: int, fps: float | None) -> FrameChoice:
     """The choice of frames; an error if there can be none."""
-    if number < 1 or (fps is not None and not 0 < fps < math.inf):
+    if not 1 <= number <= _MOST_FRAMES or (fps is not None and not 0 < fps < math.inf):
         raise InputError(
-            f"a video needs at least one frame: {option('frames', '1')} or more, and a number above 0 for {option('fps')}."
+            f"between 1 and {_MOST_FRAMES:,} frames of a video are looked at ({option('frames', '10')}), or a number above 0 for"
+            f" each second ({option('fps', '1')})."
         )
     return FrameChoice(number, fps)
 
@@ -205,6 +212,8 @@ def _listed_frames(
         part: Sequence[int] = range(count)
         times = [float(index) for index in part]
     else:
+        if clip.start is not None and clip.start >= clip.duration:
+            raise UnreadableError(f"the video takes {clip.duration:g} seconds, and the clip starts later ({clip.start:g})")
         # The frames of ActivityNet-FOIL: t0 * F // duration up to t1 * F // duration.
         first = min(count - 1, int((clip.start or 0) * count // clip.duration))
         last = count if clip.end is None else int(clip.end * count // clip.duration)

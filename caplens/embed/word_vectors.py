@@ -36,13 +36,17 @@ def word_vectors(engine: Engine, caption: str, lang: str | None = None) -> WordV
     WordVectors
         Of the words, in order.
     """
-    words = split(caption, lang)
+    # No more words can be read than the model takes tokens.
+    words = split(caption, lang)[: engine.backbone.max_tokens]
     # As `split` has it: each run of whitespace is one space.
     (tokens,) = engine.tokens([Text(join(words))])
     ranges = token_ranges(engine.backbone, [join(words[: number + 1]) for number in range(len(words))])
-    means = [tokens[part.start : part.stop].mean(0) for part in ranges]
-    vectors = normalized(np.array(means)) if means else np.zeros((0, tokens.shape[1]), dtype=np.float32)
-    return WordVectors([word.text for word in words[: len(ranges)]], vectors)
+    # A word of which the tokenizer leaves nothing has no vector.
+    means = {
+        place: tokens[part.start : part.stop].mean(0) for place, part in enumerate(ranges) if len(tokens[part.start : part.stop])
+    }
+    vectors = normalized(np.array(list(means.values()))) if means else np.zeros((0, tokens.shape[1]), dtype=np.float32)
+    return WordVectors([words[place].text for place in means], vectors)
 
 
 def token_ranges(backbone: Backbone, beginnings: Sequence[str]) -> list[range]:

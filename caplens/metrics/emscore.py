@@ -5,6 +5,7 @@ words of the nearest frame, weighted by how rare a word is, R the mean over fram
 score is the mean of coarse and fine; with references, the mean of that against the video and against the nearest reference.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -18,6 +19,7 @@ from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
 from caplens.embed import Engine, Text
 from caplens.embed.videos import FrameChoice, clip_of
+from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
 from caplens.metrics.pacs import checkpoint_warnings
@@ -65,7 +67,9 @@ class RareWords:
         for ids in documents:
             counts.update(set(ids))
             number += 1
-        self.documents = number
+        content = hashlib.sha256(repr(sorted(counts.items())).encode()).hexdigest()
+        self.label = f"{number}@{content[:8]}"
+        """For signatures: the number of documents, and a hash of the counts."""
         self._weights = {token: float(np.log((number + 1) / (count + 1))) for token, count in counts.items()}
         self._unseen = float(np.log(number + 1))
         self._mean = float(np.mean(list(self._weights.values()))) if self._weights else 1.0
@@ -190,6 +194,8 @@ class EmScore(Metric):
             return None
         if self._idf is not None:
             texts = [text for sample in SampleFile(self._idf, caption_required=False) for text in _corpus(sample)]
+            if not texts:
+                raise InputError(f"{self._idf}: there are no captions in the file that could say how rare words are.")
         else:
             references = [text for sample in samples for text in sample.references if text.strip()]
             texts = references or [sample.caption or "" for sample in samples]
@@ -236,7 +242,7 @@ class EmScore(Metric):
             self.name,
             model=f"{backbone.name}@{backbone.fingerprint[:8]}",
             frames=self.choice.label,
-            idf=_NO_IDF if rare is None else rare.documents,
+            idf=_NO_IDF if rare is None else rare.label,
             **maximum,
             dtype=backbone.dtype,
             truncated=truncated,

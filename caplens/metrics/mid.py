@@ -4,6 +4,7 @@ That of the reference pairs together is the same for all captions; what differs 
 than chance would have it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Self
@@ -22,6 +23,7 @@ from caplens.metrics.prompts import Prompt, Prompts
 from caplens.progress import logger
 from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
 
+_MOST_REASONS = 10
 _CHUNK = 2_048
 
 
@@ -165,9 +167,9 @@ def fit_pairs(samples: Iterable[Sample], engine: Engine, prompt: Prompt | None =
         collector.feed(rows, [replace(sample, references=sample.references or (sample.caption or "",)) for sample in batch])
         rows += len(batch)
     collector.finish()
-    if collector.errors:
-        reason = next(iter(collector.errors.values())).reason
-        logger.warning(f"{len(collector.errors):,} of {rows:,} samples were left out: {reason}.")
+    for reason, count in Counter(error.reason for error in collector.errors.values()).most_common(_MOST_REASONS):
+        logger.warning(f"{count:,} of {rows:,} samples were left out: {reason}.")
     if collector.statistics is None:
         raise InputError("no sample has both an image that can be read and a text, so that there are no pairs.")
+    collector.statistics.left_out = len(collector.errors)
     return collector.statistics

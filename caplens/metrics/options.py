@@ -24,12 +24,15 @@ from caplens.metrics.prompts import Prompt
 from caplens.text.tokenizer import TokenizerChoice
 
 ModelChoice = str | Backbone | Engine
+CIDER_SHARE = 0.5
+"""Of CIDEr in clip+cider: the mean of both."""
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "tokenizer": (str, Callable),  # type: ignore[dict-item]
     "lang": (str,),
     "weight": (int, float),
+    "cider_share": (int, float),
     "overlong": (str,),
     "device": (str,),
     "dtype": (str,),
@@ -63,6 +66,8 @@ class ScoringOptions:
         The text before captions: one for all, or language -> text. By default, the metric's own.
     weight
         CLIPScore's w. By default, the metric's or the model's own.
+    cider_share
+        The share of CIDEr in clip+cider and refclip+cider, between 0 and 1; the rest is CLIPScore's.
     overlong
         What happens to texts that are longer than the model takes: `truncate` them, or `split` them into sentences.
     device, dtype, offline, trust_remote_code
@@ -88,6 +93,7 @@ class ScoringOptions:
     model: ModelChoice | None = None
     prompt: Prompt | None = None
     weight: float | None = None
+    cider_share: float = CIDER_SHARE
     overlong: Overlong = "truncate"
     device: str = "auto"
     dtype: str = "fp32"
@@ -113,6 +119,8 @@ class ScoringOptions:
             raise InputError(f"a model is a name, a Backbone or an Engine, not {self.model!r}.")
         if self.weight is not None and not 0 < self.weight < math.inf:
             raise InputError(f"the weight must be above 0 and finite, not {self.weight}.")
+        if not 0 <= self.cider_share <= 1:
+            raise InputError(f"the share of CIDEr is between 0 and 1, not {self.cider_share}.")
         object.__setattr__(self, "shrinkage", parsed_shrinkage(self.shrinkage))
         self.frame_choice()
 
@@ -176,6 +184,7 @@ class ScoringKeywords(TypedDict, total=False):
     model: ModelChoice | None
     prompt: Prompt | None
     weight: float | None
+    cider_share: float
     overlong: Overlong
     device: str
     dtype: str

@@ -10,7 +10,7 @@ import hashlib
 import zipfile
 import zlib
 from os import PathLike
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -23,7 +23,8 @@ from caplens.errors import InputError, option
 LEDOIT_WOLF = "ledoit-wolf"
 ADVISED_SHRINKAGE, ENOUGH_PAIRS = 5e-4, 30_000
 """What the authors add to variances where there are fewer pairs."""
-_MOST_BYTES = 1 << 30
+_MOST_NUMBERS, _MOST_TEXT, _MOST_PAIRS = 16_384, 16_384, 1 << 40
+"""Of a pair's vector, bytes of a text in a file, and pairs."""
 Shrinkage = float | str
 """What is added to the variances, or `ledoit-wolf`."""
 
@@ -42,6 +43,8 @@ class PairStatistics:
         """The sums of the pairs' squared lengths, and of their squares."""
         self.weighted = np.zeros(2 * dim)
         """The sum of the pairs times their squared lengths."""
+        self.left_out = 0
+        """Samples that gave no pair; not saved."""
 
     def add(self, images: Vectors, texts: Vectors) -> None:
         """Take in pairs; merged with those before by the formulas of Chan, Golub and LeVeque (1983)."""
@@ -105,22 +108,64 @@ class PairStatistics:
         """From a file that `save` wrote."""
         try:
             with open_regular(expanded(path)) as file, zipfile.ZipFile(file) as archive:
-                if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
-                    raise ValueError("it is too large")
-            with open_regular(expanded(path)) as file, np.load(file) as content:
+                size = _numbers(archive, "mean", 1, _MOST_NUMBERS).shape[0]
+                shapes = {"mean": (size,), "scatter": (size, size), "lengths": (2,), "weighted": (size,)}
                 mean, scatter, lengths, weighted = (
-                    np.asarray(content[name], dtype=np.float64) for name in ("mean", "scatter", "lengths", "weighted")
+                    _numbers(archive, name, len(shape), size, shape) for name, shape in shapes.items()
                 )
-                statistics = cls(len(mean) // 2, *(str(content[name]) for name in ("model", "fingerprint", "prompt")))
-                statistics.count = int(content["count"])
-        except (OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+                statistics = cls(size // 2, *(_text(archive, name) for name in ("model", "fingerprint", "prompt")))
+                statistics.count = int(_member(archive, "count", "iu", 0, 1))
+        except (
+            OSError,
+            EOFError,
+            LookupError,
+            TypeError,
+            ValueError,
+            RuntimeError,
+            NotImplementedError,
+            zipfile.BadZipFile,
+        ) as error:
             raise InputError(f"{path}: these are no statistics of MID ({error}). Make them with 'caplens mid fit'.") from None
-        size = 2 * statistics.dim
-        shapes = [values.shape for values in (mean, scatter, lengths, weighted)]
-        if shapes != [(size,), (size, size), (2,), (size,)] or not all(np.isfinite(values).all() for values in (mean, scatter)):
-            raise InputError(f"{path}: these statistics are damaged. Make them again with 'caplens mid fit'.")
+        except zlib.error:
+            raise InputError(f"{path}: these statistics are damaged. Make them again with 'caplens mid fit'.") from None
         statistics.mean, statistics.scatter, statistics.lengths, statistics.weighted = mean, scatter, lengths, weighted
+        statistics._check(str(path))
         return statistics
+
+    def _check(self, name: str) -> None:
+        """An error if these cannot be sums over pairs."""
+        arrays = (self.mean, self.scatter, self.lengths, self.weighted)
+        plausible = (
+            1 <= self.count <= _MOST_PAIRS
+            and all(np.isfinite(values).all() for values in arrays)
+            and np.allclose(self.scatter, self.scatter.T, rtol=1e-6, atol=1e-9 * float(np.abs(self.scatter).max(initial=0)))
+            and bool((self.scatter.diagonal() >= 0).all() and (self.lengths >= 0).all())
+        )
+        if not plausible:
+            raise InputError(f"{name}: these statistics are damaged. Make them again with 'caplens mid fit'.")
+
+
+def _member(archive: zipfile.ZipFile, name: str, kinds: str, dimensions: int, most: int) -> np.ndarray[Any, Any]:
+    """An array of the archive, if its header says that it is of these kinds and no larger: a small file can hold gigabytes."""
+    with archive.open(f"{name}.npy") as file:
+        version = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(file)
+    if dtype.kind not in kinds or dtype.itemsize > _MOST_TEXT or len(shape) != dimensions or any(side > most for side in shape):
+        raise ValueError(f"{name!r} has another type or shape")
+    with archive.open(f"{name}.npy") as file:
+        return np.asarray(np.lib.format.read_array(file))
+
+
+def _numbers(archive: zipfile.ZipFile, name: str, dimensions: int, most: int, shape: tuple[int, ...] | None = None) -> Floats:
+    values = _member(archive, name, "f", dimensions, max(2, most))
+    if shape is not None and values.shape != shape:
+        raise ValueError(f"{name!r} has another shape")
+    return values.astype(np.float64)
+
+
+def _text(archive: zipfile.ZipFile, name: str) -> str:
+    return str(_member(archive, name, "U", 0, 1))
 
 
 class _Gaussian(NamedTuple):

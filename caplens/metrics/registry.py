@@ -81,6 +81,9 @@ METRICS = {
         "mid", "Mid", "image, references or --mid, model", "MID: the mutual information of caption and image, in nats"
     ),
     "clip+cider": MetricEntry("clip_cider", "ClipCider", "image, references, model", "the mean of CLIPScore and CIDEr-D"),
+    "refclip+cider": MetricEntry(
+        "clip_cider", "RefClipCider", "image, references, model", "the mean of RefCLIPScore and CIDEr-D"
+    ),
     "meteor": MetricEntry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
     "spice": MetricEntry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
 }

@@ -26,6 +26,8 @@ _ARTICLES = {
 }
 _COMPLETE_LISTS = frozenset({"en", "de", "fr", "es"})
 """Languages for which the list of function words has all short ones."""
+_LONGEST_PHRASE = 12
+"""Words from an article to the end of its noun phrase."""
 _NOUN_LAST = frozenset({"en"})
 """Languages in which the noun is the last word after an article; in the others it is the first."""
 
@@ -69,8 +71,9 @@ def _after_articles(words: Sequence[str], bare: Sequence[str], lang: str) -> lis
     for index, word in enumerate(bare):
         if word.lower() in articles:
             phrase = []
-            for following in range(index + 1, len(bare)):
-                if _is_function_word(bare[following], lang) or (lang == "en" and bare[following].endswith("ing")):
+            for following in range(index + 1, min(len(bare), index + 1 + _LONGEST_PHRASE)):
+                ends = bare[following].lower() in articles or _is_function_word(bare[following], lang)
+                if ends or (lang == "en" and bare[following].endswith("ing")):
                     break
                 phrase.append(following)
                 if words[following] != bare[following]:

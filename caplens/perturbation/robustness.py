@@ -4,8 +4,10 @@ The drop in percent is what PR-MCS reports (tables 7 to 11). It depends on the z
 captions score lower does not, and is reported as well.
 """
 
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from caplens.results.robustness import ALL, PerturbationEffect, RobustnessResult
 from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES, bootstrap_pooled, interval
 
+_MOST_OBJECTS = 1000
 _STATISTICS = 6
 """Of a caption: its score, that of its perturbed form, 1, and whether that is lower, tied, and another caption at all."""
 
@@ -56,14 +59,26 @@ def perturbed(
     InputError
         If `objects` is not a list of strings.
     """
-    objects = sample.meta.get("objects", ())
-    if isinstance(objects, str) or not all(isinstance(text, str) for text in objects):
-        raise InputError(f"sample {sample.id!r}: 'objects' must be a list of strings.")
-    caption = perturbation(sample.caption or "", sample.lang or lang, seed, sample.id, tuple(objects), protocol)
+    caption = perturbation(sample.caption or "", sample.lang or lang, seed, sample.id, _objects(sample), protocol)
     if caption is None:
         return None
     meta = {**sample.meta, "perturbation": perturbation.name, "original": sample.caption}
     return replace(sample, id=f"{sample.id}:{perturbation.name}", caption=caption, meta=meta)
+
+
+def _objects(sample: Sample) -> tuple[str, ...]:
+    """The critical objects of a caption; in tables of text the list is JSON in its cell."""
+    objects = sample.meta.get("objects")
+    if isinstance(objects, str) and objects.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            objects = json.loads(objects)
+    if objects is None or objects == "":
+        return ()
+    if not isinstance(objects, list | tuple) or not all(isinstance(text, str) and text for text in objects):
+        raise InputError(f"sample {sample.id!r}: 'objects' must be a list of strings, none of them empty.")
+    if len(objects) > _MOST_OBJECTS:
+        raise InputError(f"sample {sample.id!r}: {len(objects):,} 'objects' are more than {_MOST_OBJECTS:,}.")
+    return tuple(objects)
 
 
 def measure_robustness(

@@ -25,6 +25,7 @@ from caplens.embed.images import UnreadableError, opened
 from caplens.embed.videos import FrameChoice, clip_of, read_frames
 from caplens.errors import InputError, MissingExtraError
 from caplens.progress import track
+from caplens.report import plots
 from caplens.report.documents import Document, InputPaths
 from caplens.report.sections import Section, make_sections
 from caplens.report.tables import delimited, latex
@@ -46,7 +47,7 @@ def write_page(
     """Write the report to `target`. `paths` replaces the paths of captions and images that the results name."""
     sections = make_sections(documents, paths or InputPaths(), moments)
     with replacing(target) as temporary:
-        temporary.write_text(render(sections, title), encoding="utf-8", newline="\n")
+        temporary.write_text(plots.printable(render(sections, title)), encoding="utf-8", newline="\n")
 
 
 def render(sections: Sequence[Section], title: str) -> str:

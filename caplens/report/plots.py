@@ -73,9 +73,16 @@ _STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Characters that neither XML nor HTML may contain."""
 _TAG = re.compile(r"<[^>]*>")
 _FONT = re.compile(r"font: ([\d.]+)px [^;\"]*")
 _figure_numbers = count()
+
+
+def printable(text: str) -> str:
+    """The text with a sign in place of each character that a page may not contain."""
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def drawn(height: float, draw: Callable[[Figure], None], width: float = _WIDTH) -> str:
@@ -89,7 +96,7 @@ def drawn(height: float, draw: Callable[[Figure], None], width: float = _WIDTH) 
         out = io.StringIO()
         with _without_font_warnings():
             figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    svg = out.getvalue()
+    svg = printable(out.getvalue())
     # Only inside tags: a name in the text may contain anything, also a placeholder.
     return _TAG.sub(lambda tag: _with_page_style(tag[0]), svg[svg.index("<svg") :]).strip()
 

@@ -591,3 +591,60 @@ def test_translations_of_another_language_or_benchmark_are_told(translated_vicr,
     assert "is in 'nl', not in 'de'" in caplens("bench", "vicr", "--data", folder, "--lang", "de", "-m", "length").err
     (folder / "vicr.de.jsonl").write_text(json.dumps({"id": "1", "caption": "Hund"}), encoding="utf-8")
     assert "none of its ids is one of vicr" in caplens("bench", "vicr", "--data", folder, "--lang", "de", "-m", "length").err
+
+
+@pytest.mark.parametrize("name", ["pascal-50s", "abstract-50s"])
+def test_sentences_of_an_image_against_those_of_others(name, tmp_path):
+    """From the public file of sentences alone, whose records are (image, sentences) for Pascal and reversed for Abstract."""
+    benchmark = get_benchmark(name)
+    records = np.zeros((1, 3), dtype=[("a", object), ("b", object)])
+    for number in range(3):
+        sentences = np.array([[f"image {number} sentence {n}"] for n in range(8)], dtype=object)
+        image = f"http://x/{number}.jpg"
+        records[0, number] = (sentences, image) if benchmark.sentences_first else (image, sentences)
+    savemat(tmp_path / benchmark.sentences_file, {benchmark.sentences_variable: records})
+    loaded = benchmark.load(tmp_path, "own-or-other")
+    assert len(loaded.trials) == 3 * 5
+    for trial in loaded.trials:
+        (((better,), (worse,)),) = trial.constraints
+        right, wrong = loaded.samples[better], loaded.samples[worse]
+        own = f"image {trial.group[0]} "
+        assert right.caption.startswith(own)
+        assert not wrong.caption.startswith(own)
+        assert right.caption not in right.references
+        assert all(text.startswith(own) for text in right.references)
+    assert (
+        package.bench(name, tmp_path, ["rouge-l"], protocol="own-or-other", resamples=5).results["rouge-l"]["own-or-other"].value
+        > 90
+    )
+
+
+def test_crisscrossed_captions_are_named_by_coco_s_ids(tmp_path):
+    (tmp_path / "sits_test.csv").write_text(
+        "caption,image,agg_score,sampling_method\n"
+        "COCO_val2014:sentid:7,COCO_val2014_000000000001.jpg,4.5,c2i_original\n"
+        "COCO_val2014:sentid:7,COCO_val2014_000000000002.jpg,1.5,c2i_intrasim\n",
+        encoding="utf-8",
+    )
+    annotations = [(7, 1, "a dog"), (8, 1, "the dog"), (9, 2, "a cat")]
+    document = {"annotations": [{"id": a, "image_id": b, "caption": text} for a, b, text in annotations]}
+    (tmp_path / "captions_val2014.json").write_text(json.dumps(document), encoding="utf-8")
+    benchmark = get_benchmark("crisscrossed")
+    loaded = benchmark.load(tmp_path, "test")
+    assert [(sample.caption, sample.references) for sample in loaded.samples] == [("a dog", ("the dog",)), ("a dog", ("a cat",))]
+    assert loaded.human.tolist() == [4.5, 1.5]
+    assert len(benchmark.load(tmp_path, "other-images").samples) == 1
+    (tmp_path / "sits_test.csv").write_text("caption,image,agg_score\nx,y,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="are not a caption and an image"):
+        benchmark.load(tmp_path, "test")
+
+
+@pytest.mark.parametrize("header", ["", "image_id\tcaption\trating\n"])
+def test_caption_quality_with_and_without_names_of_columns(tmp_path, header):
+    (tmp_path / "oid.rated-image-captions.v1.test.tsv").write_text(
+        f"{header}abc\ta dog\t0.75\nabd\ta cat\t0.125\n", encoding="utf-8"
+    )
+    loaded = get_benchmark("caption-quality").load(tmp_path, "test")
+    assert [sample.image for sample in loaded.samples] == ["abc.jpg", "abd.jpg"]
+    assert loaded.human.tolist() == [0.75, 0.125]
+    assert "2 rated captions where the published data set has 4,593." in loaded.warnings

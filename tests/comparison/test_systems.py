@@ -1,9 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 from fake_backbone import FakeBackbone
 from PIL import Image
 
 import caplens as package
+from caplens.comparison.human_baseline import human_captions
 from caplens.data import Sample
 from caplens.embed import Engine
 
@@ -123,3 +126,25 @@ def test_a_metric_of_two_parts_is_compared_on_the_captions_of_its_parts():
 
 def test_no_resamples_are_as_many_as_the_tests_need_at_least():
     assert package.compare({"a": ["x y"], "b": ["x"]}, ["length"], resamples=0).contrasts[0].difference == 1
+
+
+def test_people_are_a_system_by_one_of_their_own_references(tmp_path, caplens):
+    """Table 7 of PAC-S: the drawn reference is not compared with itself."""
+    references = {str(n): [f"dog {n} {k}" for k in range(5)] for n in range(6)}
+    captions = dict.fromkeys(references, "a cat")
+    comparison = package.compare({"cats": captions}, ["bleu1"], references=references, human_baseline=True, resamples=20)
+    assert comparison.systems == ["cats", "humans"]
+    assert comparison.scores["bleu1"]["humans"].value == pytest.approx(2 / 3)
+    assert "refs:5" in comparison.signatures["bleu1"]
+    for seed in (0, 1):
+        drawn = human_captions([package.Sample(key, "x", tuple(texts)) for key, texts in references.items()], seed)
+        assert all(sample.caption not in sample.references and len(sample.references) == 4 for sample in drawn)
+    (tmp_path / "cats.json").write_text(json.dumps(captions), encoding="utf-8")
+    (tmp_path / "refs.json").write_text(json.dumps(references), encoding="utf-8")
+    result = tmp_path / "r.json"
+    command = ["compare", tmp_path / "cats.json", "-r", tmp_path / "refs.json", "--human-baseline", "-m", "bleu1"]
+    said = caplens(*command, "--resamples", 20, "-o", result)
+    assert said.status == 0, said.err
+    assert caplens("report", result, "-o", tmp_path / "r.html").status == 0
+    with pytest.raises(package.InputError, match="no image has two references"):
+        package.compare({"cats": captions}, ["bleu1"], references={"1": ["a dog"]}, human_baseline=True)

@@ -228,3 +228,14 @@ def test_the_weight_is_the_users_the_models_or_the_metrics():
 def test_pacs_on_a_plain_model_says_so():
     results = package.score(made_up_samples(3), ["pacs"], model=Engine(FakeBackbone()), resamples=0)
     assert any("only with one of its checkpoints" in warning for warning in results.warnings)
+
+
+def test_cider_is_combined_with_refclipscore_and_by_any_share():
+    samples, engine = made_up_samples(30), Engine(FakeBackbone())
+    names = ["refclipscore", "clipscore", "cider", "refclip+cider", "clip+cider"]
+    results = package.score(samples, names, model=engine, resamples=0, cider_share=0.2)
+    for clip, both in (("refclipscore", "refclip+cider"), ("clipscore", "clip+cider")):
+        np.testing.assert_allclose(results[both].values, 0.8 * results[clip].values + 0.2 * results["cider"].values)
+    assert results["refclip+cider"].signature.startswith("refclip+cider|mean:0.8*refclipscore+0.2*cider|refclipscore|")
+    with pytest.raises(package.InputError, match="between 0 and 1"):
+        package.ScoringOptions(cider_share=2)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import caplens as package
 from caplens.data import Sample
 from caplens.perturbation import PERTURBATIONS, get_perturbation
+from caplens.perturbation.datasets import load_captions
 from caplens.perturbation.nouns import find_nouns
 from caplens.text.words import join, split
 
@@ -260,3 +261,49 @@ def test_a_metric_without_references_is_named_and_the_others_are_measured():
     assert "bleu1: 1 of 2 captions have no score: there are no references (all of the languages de)." in result.warnings
     assert result.failed == 0
     assert {(effect.metric, effect.lang) for effect in result.effects} >= {("length", "de"), ("length", "en"), ("bleu1", "en")}
+
+
+def coco_like(path, count, **more):
+    images = [{"id": n, "file_name": f"{n}.jpg"} for n in range(count)]
+    annotations = [{"image_id": n, "caption": f"caption {n} {k}", **more} for n in range(count) for k in range(2)]
+    path.write_text(json.dumps({"images": images, "annotations": annotations}), encoding="utf-8")
+
+
+def test_data_sets_of_the_paper_are_read_in_their_layouts(tmp_path, caplens):
+    coco_like(tmp_path / "captions_val2014.json", 3200)
+    drawn = load_captions("coco-3k", tmp_path)
+    assert len({sample.image for sample in drawn}) == len(drawn) == 3000
+    assert drawn != load_captions("coco-3k", tmp_path, seed=1)
+    coco_like(tmp_path / "val.json", 2, is_rejected=True)
+    assert load_captions("vizwiz", tmp_path) == []
+    (tmp_path / "test_2016_flickr.txt").write_text("1.jpg\n2.jpg\n", encoding="utf-8")
+    (tmp_path / "test_2016_flickr.de").write_text("Ein Hund\nEine Katze\n", encoding="utf-8")
+    assert [sample.caption for sample in load_captions("multi30k", tmp_path, "de")] == ["Ein Hund", "Eine Katze"]
+    (tmp_path / "Flickr8k.token.txt").write_text("1.jpg#0\ta dog\n1.jpg#1\tthe dog\n2.jpg#0\ta cat\n", encoding="utf-8")
+    (tmp_path / "test.txt").write_text("1.jpg\n", encoding="utf-8")
+    assert [sample.caption for sample in load_captions("flickr8k", tmp_path)] == ["a dog"]
+    said = caplens("robustness", "--data-set", "multi30k", "--data", tmp_path, "--lang", "es")
+    assert "multi30k has captions in en, de, fr, cs, not in 'es'" in said.err
+    assert "unknown data set of captions 'x'" in caplens("robustness", "--data-set", "x", "--data", tmp_path).err
+    assert "give a file of captions, or a data set" in caplens("robustness").err
+
+
+def test_the_few_shot_split_of_the_paper_is_300_captions_of_3000(tmp_path, caplens):
+    rows = [{"image": f"{n}.jpg", "caption": f"a dog and a cat {n}", "critical_objects": "dog, cat"} for n in range(3000)]
+    (tmp_path / "m-finecap3k.en.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    few, rest = (load_captions("m-finecap3k", tmp_path, part=part) for part in ("few-shot", "rest"))
+    assert (len(few), len(rest)) == (300, 2700)
+    assert not {sample.id for sample in few} & {sample.id for sample in rest}
+    assert few[0].meta["objects"] == ["dog", "cat"]
+    target = tmp_path / "few.jsonl"
+    command = ["robustness", "--data-set", "m-finecap3k", "--data", tmp_path, "--part", "few-shot", "--export-items", target]
+    assert caplens(*command).status == 0
+    assert len(target.read_text(encoding="utf-8").splitlines()) == 300
+
+
+def test_figure_5_of_the_paper():
+    """Its critical objects, substituted one after the other."""
+    caption = "A man, wearing a white shirt and grey shorts, is playing golf on a green field with green trees"
+    objects = ("white shirt", "grey shorts", "golf", "green field")
+    found = {get_perturbation("substitution")(caption, "en", seed, objects=objects) for seed in range(300)}
+    assert "A man, wearing a golf and green field, is playing white shirt on a grey shorts with green trees" in found

@@ -10,6 +10,7 @@ class Abstract50S(Consensus50S):
     averaged = True
     folder = "abstract50s"
     pairs_file, votes_file, one_draw_file = "pair_abstract.mat", "consensus_abstract.mat", "abstract_50s.json"
+    sentences_file, sentences_variable, sentences_first = "abstract50S.mat", "abs_sent", True
     categories = {1: "HC", 2: "HI"}
     published_pairs = 400
     published = (

@@ -5,13 +5,15 @@ Each row of its files is a photo with three or four captions and their ratings, 
 captions in Flickr8k, Flickr30k or COCO, if the caption files of those data sets are in the same folder.
 """
 
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 
 from caplens.benchmarks.base import Published, count_warning
 from caplens.benchmarks.rating import RatedSamples, RatingBenchmark
-from caplens.data.files import Source
+from caplens.data.files import Place, Source
 from caplens.data.records import add_once, find_file, numbers, read_cells, read_fields, read_json, text
 from caplens.data.sample import Sample
 from caplens.errors import InputError
@@ -23,6 +25,8 @@ _CAPTIONS_USED = 3
 """Papers leave out the fourth caption."""
 _PARTS = {"8k": 3, "30k": 4, "coco": 4}
 """Part -> captions per row."""
+CaptionKey = tuple[str, str, int]
+"""Photo, caption, and number of the caption."""
 _REFERENCE_FILES = ("Flickr8k.token.txt", "results_20130124.token", "captions_train2014.json", "captions_val2014.json")
 
 
@@ -78,24 +82,41 @@ class Composite(RatingBenchmark):
         ratings_by_kind = [_read_ratings(data, kind, every_caption=protocol == "unique") for kind in kinds]
         references_by_photo = _read_references(data)
         samples, human = [], []
-        for key in ratings_by_kind[0]:
+        for key in ratings_by_kind[0].by_caption:
             photo, caption, _ = key
-            if any(key not in ratings for ratings in ratings_by_kind):
+            if any(key not in ratings.by_caption for ratings in ratings_by_kind):
                 raise InputError(f"{data}: the files of correctness and thoroughness are not about the same captions ({photo}).")
             photo_captions = references_by_photo.get(PurePosixPath(photo).stem, [])
             references = tuple(text for text in photo_captions if text.strip() != caption.strip())
             samples.append(Sample(" ".join(map(str, key)), caption, references, image=photo, lang="en"))
-            human.append(float(np.mean([ratings[key] for ratings in ratings_by_kind])))
+            human.append(float(np.mean([ratings.by_caption[key] for ratings in ratings_by_kind])))
         expected = 13146 if protocol == "unique" else 11985
-        return RatedSamples(samples, np.array(human), warnings=count_warning(len(samples), expected, "rated captions"))
+        warnings, contradicted = count_warning(len(samples), expected, "rated captions"), ratings_by_kind[0].contradicted
+        if contradicted:
+            warnings.append(f"{contradicted:,} captions appear twice for a photo with different ratings; the first one counts.")
+        return RatedSamples(samples, np.array(human), warnings=warnings)
 
 
-def _read_ratings(data: Path, kind: str, *, every_caption: bool) -> dict[tuple[str, str, int], float]:
-    """(photo, caption, number of the caption) -> rating. The authors spell the names of the thoroughness files "throughness".
+class _Ratings(NamedTuple):
+    by_caption: dict[CaptionKey, float]
+    contradicted: int
+    """Captions that a photo has twice, with different ratings."""
 
-    With `every_caption`, also the fourth; a caption that a photo has twice then counts once, with its first rating.
-    """
-    ratings: dict[tuple[str, str, int], float] = {}
+
+def _read_ratings(data: Path, kind: str, *, every_caption: bool) -> _Ratings:
+    """With `every_caption`, also the fourth; a caption that a photo has twice then counts once, with its first rating."""
+    ratings: dict[CaptionKey, float] = {}
+    contradicted: set[CaptionKey] = set()
+    for place, (photo, caption, number), rating in _rated_captions(data, kind, every_caption=every_caption):
+        if not every_caption:
+            add_once(ratings, (photo, caption, number), rating, place)
+        elif caption and ratings.setdefault((photo, caption, 0), rating) != rating:
+            contradicted.add((photo, caption, 0))
+    return _Ratings(ratings, len(contradicted))
+
+
+def _rated_captions(data: Path, kind: str, *, every_caption: bool) -> Iterator[tuple[Place, CaptionKey, float]]:
+    """The ratings of all parts. The authors spell the names of the thoroughness files "throughness"."""
     for part, count in _PARTS.items():
         names = [f"{part}_{kind}.csv", *([f"{part}_throughness.csv"] if kind == "thoroughness" else [])]
         path = find_file(data, names, f"the {kind} file of the part {part!r}", _WHERE)
@@ -112,12 +133,8 @@ def _read_ratings(data: Path, kind: str, *, every_caption: bool) -> dict[tuple[s
                     raise InputError(f"{place}: {len(cells)} columns where at least {width} are expected.")
                 for number in range(count if every_caption else _CAPTIONS_USED):
                     caption, rating = cells[_CAPTION_COLUMN + number].strip(), cells[_CAPTION_COLUMN + count + number]
-                    key = (photo, caption, 0 if every_caption else number)
-                    if not every_caption:
-                        add_once(ratings, key, numbers(rating, place)[0], place)
-                    elif caption:
-                        ratings.setdefault(key, numbers(rating, place)[0])
-    return ratings
+                    if caption or not every_caption:
+                        yield place, (photo, caption, number), numbers(rating, place)[0]
 
 
 def _read_references(data: Path) -> dict[str, list[str]]:

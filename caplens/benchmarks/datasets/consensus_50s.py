@@ -21,6 +21,7 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 _VOTES, _REFERENCES, _DRAWS = 48, 5, 5
+_OWN_OR_OTHER = "own-or-other"
 _WHERE = "They come with the CIDEr release of Vedantam et al. (pyCIDErConsensus)."
 
 
@@ -37,21 +38,38 @@ class Pair(NamedTuple):
 class Consensus50S(PreferenceBenchmark):
     """Subclasses set the names of the files and the categories."""
 
-    protocols = {"majority": "the caption that most of 48 people prefer; five references in five draws (what papers report)"}
+    protocols = {
+        "majority": "the caption that most of 48 people prefer; five references in five draws (what papers report)",
+        "own-or-other": "from the file of sentences alone: a sentence of the image against one of another image",
+    }
     tie = 0.5
     pairs_file: ClassVar[str]
     votes_file: ClassVar[str]
     one_draw_file: ClassVar[str]
+    sentences_file: ClassVar[str]
+    """The public file of an image's 48 or 50 sentences."""
+    sentences_variable: ClassVar[str]
+    sentences_first: ClassVar[bool]
+    """Whether its records have the sentences before the image."""
     categories: ClassVar[dict[int, str]]
     published_pairs: ClassVar[int]
 
     def is_in(self, folder: Path) -> bool:
-        return any(True for name in (self.pairs_file, self.one_draw_file) for _ in folder.glob(f"{name}*"))
+        names = (self.pairs_file, self.one_draw_file, self.sentences_file)
+        return any(True for name in names for _ in folder.glob(f"{name}*"))
 
     def load(self, data: Path, protocol: str, lang: str = "en") -> PreferenceData:
+        if protocol == _OWN_OR_OTHER:
+            return self._preferences(list(self._read_sentences(data)), [])
         has_votes = any(True for _ in data.glob(f"{self.pairs_file}*"))
         single_draw = None if has_votes else next(iter(sorted(data.glob(f"{self.one_draw_file}*"))), None)
         pairs = list(_read_single_draw(single_draw) if single_draw else self._read_votes(data))
+        warnings = count_warning(len(pairs), self.published_pairs, "pairs of captions")
+        if single_draw:
+            warnings.append(f"{single_draw.name} has one draw of five references; papers average over five draws.")
+        return self._preferences(pairs, warnings)
+
+    def _preferences(self, pairs: list[Pair], warnings: list[str]) -> PreferenceData:
         samples: list[Sample] = []
         trials: list[Trial] = []
         for number, pair in enumerate(pairs):
@@ -64,10 +82,25 @@ class Consensus50S(PreferenceBenchmark):
                 trials.append(prefer(pair.category, pair.image, first + pair.preferred, first + 1 - pair.preferred))
         order = list(self.categories.values())
         trials.sort(key=lambda trial: order.index(trial.measure) if trial.measure in order else len(order))
-        warnings = count_warning(len(pairs), self.published_pairs, "pairs of captions")
-        if single_draw:
-            warnings.append(f"{single_draw.name} has one draw of five references; papers average over five draws.")
         return PreferenceData(samples, trials, warnings=warnings)
+
+    def _read_sentences(self, data: Path) -> Iterator[Pair]:
+        """A random sentence of each image against one of another image, with five others of its own in five draws."""
+        path = find_file(data, [self.sentences_file], f"the file {self.sentences_file}", _WHERE)
+        (records,) = read_matlab(path, [self.sentences_variable])
+        rng = np.random.default_rng(0)
+        try:
+            images = [_image_sentences(record, sentences_first=self.sentences_first) for row in records for record in row]
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise InputError(f"{path}: this is not the expected MATLAB file ({error!r}).") from None
+        if len(images) < 2 or min(len(sentences) for _, sentences in images) <= _REFERENCES:
+            raise InputError(f"{path}: at least two images with more than {_REFERENCES} sentences each are needed.")
+        for row, (image, sentences) in enumerate(images):
+            own = int(rng.integers(len(sentences)))
+            other = images[(row + 1 + int(rng.integers(len(images) - 1))) % len(images)][1]
+            rest = [sentence for place, sentence in enumerate(sentences) if place != own]
+            draws = [tuple(rest[place] for place in rng.choice(len(rest), _REFERENCES, replace=False)) for _ in range(_DRAWS)]
+            yield Pair(_OWN_OR_OTHER, image, (sentences[own], other[int(rng.integers(len(other)))]), 0, draws)
 
     def _read_votes(self, data: Path) -> Iterator[Pair]:
         """Read the pairs and the votes from the original MATLAB files."""
@@ -113,3 +146,17 @@ def _read_single_draw(path: Path) -> Iterator[Pair]:
                 yield Pair(category, Path(pair["image"]).name, (first, second), label, [texts(pair["references"], path)])
             except (KeyError, TypeError, ValueError):
                 raise InputError(f"{path}, {category} {number}: not a pair with image, captions, label and references.") from None
+
+
+def _image_sentences(record: Any, *, sentences_first: bool) -> tuple[str, list[str]]:
+    """An image and its sentences. Texts are arrays of one text, in cells."""
+    sentences, image = record if sentences_first else record[::-1]
+    return Path(_first_text(image)).name, [_first_text(sentence) for sentence in sentences]
+
+
+def _first_text(cell: Any) -> str:
+    while isinstance(cell, list):
+        cell = cell[0]
+    if not isinstance(cell, str):
+        raise TypeError("a text is expected")
+    return cell.strip()

@@ -26,6 +26,7 @@ class Pascal50S(Consensus50S):
     averaged = True
     folder = "pascal50s"
     pairs_file, votes_file, one_draw_file = "pair_pascal.mat", "consensus_pascal.mat", "pascal_50s.json"
+    sentences_file, sentences_variable, sentences_first = "pascal50S.mat", "train_sent_final", False
     categories = {1: "HC", 2: "HI", 3: "HM", 4: "MM"}
     published_pairs = 4000
     published = (

@@ -83,7 +83,14 @@ class VatexEval(RatingBenchmark):
             for row, (caption, references, video) in enumerate(zip(captions, reference_lists, videos, strict=True))
         ]
         digits = _DIGITS if protocol.endswith(_ROUNDED) else None
-        return RatedSamples(samples, by_rater.T, digits=digits, warnings=count_warning(len(samples), 18000, "captions"))
+        warnings, fewer = (
+            count_warning(len(samples), 18000, "captions"),
+            sum(len(sample.references) < reference_count for sample in samples),
+        )
+        if fewer:
+            warnings.append(f"{fewer:,} captions have fewer than {reference_count} references.")
+        incomplete = frozenset(self.coefficients if fewer else ())
+        return RatedSamples(samples, by_rater.T, digits=digits, warnings=warnings, incomplete=incomplete)
 
     def judge(self, loaded: RatedSamples, values: Floats, scored: Flags, resamples: int, seed: int) -> dict[str, Measured]:
         measures_by_rater = [
@@ -106,8 +113,11 @@ def _ratings_by_rater(ratings: list[Any], data: Path) -> Floats:
     """Three rows of ratings; in the release they are concatenated."""
     try:
         values = np.array(ratings, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
+    flat = [value for row in ratings for value in (row if isinstance(row, list) else [row])]
+    if not np.isfinite(values).all() or any(isinstance(value, bool) for value in flat):
+        raise InputError(f"{data}: human_scores.json has a rating that is not a number.")
     if values.ndim == 1 and values.size and values.size % _RATERS == 0:
         return values.reshape(_RATERS, -1)
     if values.ndim == 2 and _RATERS in values.shape:

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 from torch import Generator, Tensor
 
+from caplens.data.image_folder import with_images
+from caplens.data.media import MissingImage
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.training.loop.losses import positive_augmented
-from caplens.training.recipes.pairs import Caption, ImageIndex, Photos, RatedCaptions, content_hash, named_sizes
+from caplens.training.recipes.pairs import Caption, ImageIndex, Photos, RatedCaptions, content_hash, named_contents
 from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, ScoreTrainSettings, TuningRecipe
 from caplens.training.recipes.tuning import Job, Tuning
 from caplens.training.recipes.values import Count, Weight
@@ -59,8 +61,9 @@ class Tuples:
         complete = []
         for sample in samples:
             made_image, made_caption = (sample.meta.get(name) for name in (MADE_IMAGE, MADE_CAPTION))
-            if isinstance(made_image, str) and isinstance(made_caption, str) and made_caption.strip():
-                complete.append(replace(sample, meta={MADE_IMAGE: str(folder / made_image), MADE_CAPTION: made_caption}))
+            if isinstance(made_image, str) and made_image and isinstance(made_caption, str) and made_caption.strip():
+                path = _generated_image(folder, made_image)
+                complete.append(replace(sample, meta={MADE_IMAGE: path, MADE_CAPTION: made_caption}))
         if not complete:
             raise InputError(
                 f"no caption has both {MADE_IMAGE!r} and {MADE_CAPTION!r}; add these columns, or generate them with"
@@ -78,7 +81,7 @@ class Tuples:
 
     @property
     def fingerprint(self) -> str:
-        generated = [[(*named_sizes([image]), text) for _, image, text in captions] for captions in self.captions]
+        generated = [[(*named_contents([image]), text) for _, image, text in captions] for captions in self.captions]
         return content_hash([self.photos.fingerprint, generated])
 
     @property
@@ -95,6 +98,14 @@ class Tuples:
             [self._rows[image] for _, image, _ in drawn],
             [caption._replace(text=text) for caption, _, text in drawn],
         )
+
+
+def _generated_image(folder: Path, name: str) -> str:
+    """The file of a generated image, which lies inside the folder."""
+    (sample,) = with_images([Sample(name, image=name)], folder)
+    if not isinstance(sample.image, str):
+        raise InputError(f"{sample.image.reason if isinstance(sample.image, MissingImage) else name}.")
+    return sample.image
 
 
 def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iterable[Sample] = ()) -> Path:

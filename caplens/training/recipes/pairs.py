@@ -15,6 +15,7 @@ from caplens.data.languages import base_language
 from caplens.data.media import ImageSource
 from caplens.data.ratings import check_criteria, ratings_by
 from caplens.data.sample import Sample
+from caplens.embed.images import UnreadableError, image_key
 from caplens.errors import InputError, option
 
 
@@ -91,7 +92,7 @@ class Photos:
 
     @property
     def fingerprint(self) -> str:
-        return content_hash([named_sizes(self.images), self.captions])
+        return content_hash([named_contents(self.images), self.captions])
 
 
 @dataclass(frozen=True)
@@ -125,20 +126,21 @@ class RatedCaptions:
 
     @property
     def fingerprint(self) -> str:
-        return content_hash([named_sizes(self.images), self.captions, self.values.tolist()])
+        return content_hash([named_contents(self.images), self.captions, self.values.tolist()])
 
 
-def named_sizes(images: Sequence[ImageSource]) -> list[tuple[str, int]]:
-    """File names without their folders, so that moved files have the same hash, and sizes, so that other files have another."""
-    return [_named_size(Path(image)) if isinstance(image, str | PathLike) else ("", 0) for image in images]
+def named_contents(images: Sequence[ImageSource]) -> list[tuple[str, str]]:
+    """File names without their folders, so that moved files have the same hash, and hashes of what is in them."""
+    return [_named_content(image) for image in images]
 
 
-def _named_size(path: Path) -> tuple[str, int]:
+def _named_content(image: ImageSource) -> tuple[str, str]:
+    name = Path(image).name if isinstance(image, str | PathLike) else ""
     try:
-        return path.name, path.stat().st_size
-    except OSError:
+        return name, image_key(image).hex()
+    except UnreadableError:
         # Reading it will say what is wrong.
-        return path.name, -1
+        return name, ""
 
 
 def content_hash(content: object) -> str:
