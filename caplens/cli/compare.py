@@ -56,7 +56,7 @@ def compare(
     form = output.checked(*systems, references, metrics.df)
     if not resamples:
         raise InputError("a comparison needs resamples; give at least 1 with --resamples.")
-    captions = samples_by_system(systems)
+    captions = samples_by_system(systems, single=human_baseline)
     comparison = api.compare(
         captions,
         listed(metrics.metric),

@@ -95,9 +95,9 @@ def marked_repeats(placed: Iterable[tuple[Place, Sample]]) -> Iterator[tuple[Pla
             yield place, sample
 
 
-def samples_by_system(paths: Sequence[Path]) -> dict[str, Iterable[Sample]]:
-    """One file per system, named after it, or one file whose rows name their system."""
-    if len(paths) > 1:
+def samples_by_system(paths: Sequence[Path], *, single: bool = False) -> dict[str, Iterable[Sample]]:
+    """One file per system, named after it, or one file whose rows name their system; with `single`, one system is enough."""
+    if len(paths) > 1 or (single and all(sample.system is None for sample in SampleFile(paths[0], mark_repeats=True))):
         names = _short_names(paths)
         return {name: SampleFile(path, mark_repeats=True) for name, path in zip(names, paths, strict=True)}
     by_system: dict[str, list[Sample]] = {}
@@ -107,7 +107,7 @@ def samples_by_system(paths: Sequence[Path]) -> dict[str, Iterable[Sample]]:
                 f"{paths[0]}: the sample {sample.id!r} has no 'system'. Pass one file per system, or name the system in each row."
             )
         by_system.setdefault(sample.system, []).append(replace(sample, system=None))
-    if len(by_system) < 2:
+    if len(by_system) < 2 and not single:
         raise InputError(f"{paths[0]}: all rows are of one system; a comparison needs at least two.")
     return dict(by_system)
 

@@ -115,8 +115,8 @@ def check_choice(number: int, fps: float | None) -> FrameChoice:
     """The choice of frames; an error if there can be none."""
     if not 1 <= number <= _MOST_FRAMES or (fps is not None and not 0 < fps < math.inf):
         raise InputError(
-            f"between 1 and {_MOST_FRAMES:,} frames of a video are looked at ({option('frames', '10')}), or a number above 0 for"
-            f" each second ({option('fps', '1')})."
+            f"a video needs at least one frame: between 1 and {_MOST_FRAMES:,} for {option('frames')}, and a number above 0 for"
+            f" {option('fps')}."
         )
     return FrameChoice(number, fps)
 

@@ -68,8 +68,8 @@ class RareWords:
             counts.update(set(ids))
             number += 1
         content = hashlib.sha256(repr(sorted(counts.items())).encode()).hexdigest()
-        self.label = f"{number}@{content[:8]}"
-        """For signatures: the number of documents, and a hash of the counts."""
+        self.documents, self.content = number, content[:8]
+        """The number of documents, and a hash of their counts."""
         self._weights = {token: float(np.log((number + 1) / (count + 1))) for token, count in counts.items()}
         self._unseen = float(np.log(number + 1))
         self._mean = float(np.mean(list(self._weights.values()))) if self._weights else 1.0
@@ -235,6 +235,12 @@ class EmScore(Metric):
         }
         return words, {text: ids.cut for text, ids in zip(texts, tokens, strict=True)}
 
+    def _idf_label(self, rare: RareWords | None) -> str | int:
+        """How many documents say how rare words are; of a file, a hash of what they say too."""
+        if rare is None:
+            return _NO_IDF
+        return rare.documents if self._idf is None else f"{rare.documents}@{rare.content}"
+
     def _signature(self, rare: RareWords | None, truncated: int) -> str:
         backbone = self.engine.backbone
         maximum = {"max": self.maximum} if "references" in self.needs else {}
@@ -242,7 +248,7 @@ class EmScore(Metric):
             self.name,
             model=f"{backbone.name}@{backbone.fingerprint[:8]}",
             frames=self.choice.label,
-            idf=_NO_IDF if rare is None else rare.label,
+            idf=self._idf_label(rare),
             **maximum,
             dtype=backbone.dtype,
             truncated=truncated,

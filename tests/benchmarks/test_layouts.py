@@ -613,10 +613,8 @@ def test_sentences_of_an_image_against_those_of_others(name, tmp_path):
         assert not wrong.caption.startswith(own)
         assert right.caption not in right.references
         assert all(text.startswith(own) for text in right.references)
-    assert (
-        package.bench(name, tmp_path, ["rouge-l"], protocol="own-or-other", resamples=5).results["rouge-l"]["own-or-other"].value
-        > 90
-    )
+    result = package.bench(name, tmp_path, ["rouge-l"], protocol="own-or-other", resamples=5)
+    assert result.results["rouge-l"]["own-or-other"].points == 15
 
 
 def test_crisscrossed_captions_are_named_by_coco_s_ids(tmp_path):
