@@ -12,6 +12,8 @@ EXTRAS = {
     "sacrebleu": "sacrebleu",
     "jieba": "cjk",
     "MeCab": "cjk",
+    "lemminflect": "nouns",
+    "pymorphy3": "nouns",
     "pycocoevalcap": "java",
     "pycocotools": "java",
     "torch": "torch",

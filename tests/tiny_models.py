@@ -268,6 +268,16 @@ def open_clip_native(folder: Path) -> Path:
     return _save_open_clip(folder, {"embed_dim": 24, "vision_cfg": OPEN_CLIP_VISION, "text_cfg": text})
 
 
+def open_clip_resnet(folder: Path) -> Path:
+    """One whose image tower is a ResNet with attention pooling, as CLIP's RN50 is."""
+    import torch
+
+    torch.manual_seed(9)
+    text = {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}
+    vision = {"layers": [1, 1, 1, 1], "width": 16, "image_size": 32, "patch_size": None, "head_width": 16}
+    return _save_open_clip(folder, {"embed_dim": 24, "vision_cfg": vision, "text_cfg": text})
+
+
 def open_clip_siglip(folder: Path) -> Path:
     """One whose text tower reads its padding, as SigLIP's do."""
     import torch

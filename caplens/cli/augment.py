@@ -29,6 +29,10 @@ def augment(
     steps: Annotated[int, typer.Option(min=1, help="Steps of the painter.")] = 30,
     size: Annotated[int, typer.Option(min=8, help="Pixels of generated images, in height and width.")] = 512,
     batch: Annotated[int, typer.Option(min=1, help="Captions or photos at a time.")] = 8,
+    watermark: Annotated[
+        bool,
+        typer.Option("--watermark", help="Keep the painter's invisible watermark, which the paper leaves off."),
+    ] = False,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> dict[str, Any]:
@@ -37,9 +41,9 @@ def augment(
     from caplens.training.augment import AUGMENTED, augment_captions, load_painter
     from caplens.training.loop.run import claim_folder
 
-    settings = {"painter": painter, "captioner": captioner, "steps": steps, "size": size, "seed": seed}
+    settings = {"painter": painter, "captioner": captioner, "steps": steps, "size": size, "seed": seed, "watermark": watermark}
     claim_folder(out, settings, written=AUGMENTED, writes=False)
-    paint = load_painter(painter, steps=steps, size=size, device=device)
+    paint = load_painter(painter, steps=steps, size=size, device=device, watermark=watermark)
     describe = load_captioner(captioner, device=device)
     # Only now, so that a misspelled model can be corrected.
     claim_folder(out, settings, written=AUGMENTED)

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -19,8 +20,15 @@ from caplens.progress import logger
 if TYPE_CHECKING:
     from caplens.training.recipes.tuning import Job
 
+_WITH_PAPER = ("mclipscore", "pacs", "prmcs")
 _LIBRARIES = ("torch", "safetensors", "sentencepiece", "onnx")
 _WHERE = "The model is the folder OUT/model, to be used with --model OUT/model."
+
+
+class Preset(StrEnum):
+    caplens = "caplens"
+    paper = "paper"
+
 
 Out = Annotated[Path, typer.Option(help="The folder of the run; a run that finds its own files there goes on.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")]
@@ -43,6 +51,9 @@ class RunOptions:
 
     out: Out
     config: Config = None
+    preset: Annotated[
+        Preset | None, typer.Option(help="The recipe of caplens, or that of the paper (not for distill). \\[default: caplens]")
+    ] = None
     change: Changes = None
     device: Device = "auto"
     seed: Seed = 0
@@ -74,7 +85,12 @@ class PacsInputs:
         Path | None, typer.Option(help="The folder that generated images' names are relative to. \\[default: that of CAPTIONS]")
     ] = None
     model: Model = DEFAULT
-    validate: Validate = None
+    validate: Annotated[
+        Path | None,
+        typer.Option(
+            help="Captions with 'ratings', or with images alone; those weights are kept that agree best, or lose least."
+        ),
+    ] = None
 
     def arguments(self, job: "Job") -> tuple[Any, ...]:
         folder = self.captions.parent if self.made_images is None else self.made_images
@@ -157,6 +173,7 @@ COMMANDS = {
         """
         caplens train prmcs captions.jsonl --images photos --out runs/prmcs
         caplens train prmcs captions.jsonl --images photos --sentences more.jsonl --out runs/prmcs
+        caplens train prmcs captions.jsonl --images photos --out runs/paper --preset paper
         caplens robustness held_out.jsonl --images photos --model runs/prmcs/model
         """,
     ),
@@ -193,7 +210,7 @@ def mini(
         raise InputError("--small is a recipe of its own; leave --config off.")
     if not data.is_dir():
         raise InputError(f"{data}: there is no such folder of training data.")
-    recipe = read_recipe(MiniRecipe, config, change or (), small=small)
+    recipe = read_recipe(MiniRecipe, config, change or (), variant="small" if small else "")
     return _trained(train_mini(data, out, recipe, seed, device))
 
 
@@ -202,7 +219,7 @@ def _train_command(name: str, entry: TrainCommand) -> CommandFunction:
 
     def train(inputs: Any, run: RunOptions) -> dict[str, Any] | None:
         _require_libraries()
-        from caplens.training.recipes.recipe import read_recipe
+        from caplens.training.recipes.recipe import PRESETS, read_recipe
         from caplens.training.recipes.table import RECIPES
         from caplens.training.recipes.tuning import Job
 
@@ -210,7 +227,12 @@ def _train_command(name: str, entry: TrainCommand) -> CommandFunction:
             # Of several processes that train together, one reports.
             logger.setLevel("WARNING")
         recipe_class, function = RECIPES[name].load()
-        recipe = read_recipe(recipe_class, run.config, run.change or ())
+        if run.config is not None and run.preset is not None:
+            raise InputError("--preset and --config are two recipes; choose one.")
+        variant = "" if run.preset in (None, PRESETS[0]) else str(run.preset)
+        if variant and name not in _WITH_PAPER:
+            raise InputError(f"{name} has no recipe {variant!r}; its own is that of the paper, where the paper says.")
+        recipe = read_recipe(recipe_class, run.config, run.change or (), variant=variant)
         job = Job(inputs.model, run.out, recipe, run.seed, run.device, run.tensorboard)
         return _trained(function(*inputs.arguments(job)))
 

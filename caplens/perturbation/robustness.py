@@ -20,6 +20,8 @@ from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.scoring import missing_score_warnings, run_metrics
 from caplens.perturbation.base import Perturbation, Protocol
+from caplens.perturbation.nouns import how_found
+from caplens.perturbation.substitution import Substitution
 from caplens.progress import track
 from caplens.results.robustness import ALL, PerturbationEffect, RobustnessResult
 from caplens.results.scores import ScoreResult
@@ -140,7 +142,13 @@ def measure_robustness(
     rows = [*range(len(originals)), *original_rows.tolist()]
     failed = {rows[row] for row in result.failed_rows}
     notes = [*result.warnings, *missing_score_warnings(_of_originals(result, len(originals)), lang)]
-    return RobustnessResult(effects, skipped, len(failed), signatures, notes, protocol, unchanged)
+    nouns = _noun_finders(columns) if Substitution.name in skipped else {}
+    return RobustnessResult(effects, skipped, len(failed), signatures, notes, protocol, unchanged, nouns)
+
+
+def _noun_finders(columns: "_PairColumns") -> dict[str, str]:
+    """Language -> how its nouns were found."""
+    return {lang: how_found(lang) for lang in sorted(set(columns.langs.tolist()))}
 
 
 def _plain(caption: str) -> str:

@@ -53,6 +53,8 @@ class RobustnessResult(Result):
         How captions were perturbed: `paper` or `gentle`.
     unchanged
         Perturbation -> captions that came out as they were.
+    nouns
+        Language -> how nouns were found for substitution: tagger, rules or content words.
     """
 
     kind = "robustness"
@@ -64,6 +66,7 @@ class RobustnessResult(Result):
     warnings: list[str] = field(default_factory=list)
     protocol: str = "gentle"
     unchanged: dict[str, int] = field(default_factory=dict)
+    nouns: dict[str, str] = field(default_factory=dict)
 
     def tables(self) -> list[Table]:
         return [self.effects_table()]
@@ -90,10 +93,18 @@ class RobustnessResult(Result):
             " many score higher than their perturbed form; all: the mean over perturbations, then over languages.",
             *([f"Captions that cannot be perturbed so: {skipped}."] if skipped else []),
             *([f"Captions that came out as they were: {unchanged}."] if unchanged else []),
+            *([f"Nouns for substitution: {nouns}."] if (nouns := self._shown_nouns()) else []),
             "To reproduce:",
             *self.signatures.values(),
         ]
         return Table(["metric", "lang", "", *kinds], rows, notes=notes)
+
+    def _shown_nouns(self) -> str:
+        """Each way to find nouns with its languages."""
+        by_way: dict[str, list[str]] = {}
+        for lang, way in self.nouns.items():
+            by_way.setdefault(way, []).append(lang)
+        return "; ".join(f"{way} ({', '.join(langs)})" for way, langs in by_way.items())
 
     def to_rows(self) -> Iterator[ResultRow]:
         """One row for each metric, language and perturbation, with intervals."""
@@ -106,6 +117,7 @@ class RobustnessResult(Result):
             "impossible": self.skipped,
             "unchanged": self.unchanged,
             "protocol": self.protocol,
+            **({"nouns": self.nouns} if self.nouns else {}),
             "counts": {"failed": self.failed},
             "signatures": self.signatures,
             "warnings": self.warnings,
@@ -122,4 +134,5 @@ class RobustnessResult(Result):
             warnings=list(content["warnings"]),
             protocol=content.get("protocol", "gentle"),
             unchanged=dict(content.get("unchanged", {})),
+            nouns=dict(content.get("nouns", {})),
         )

@@ -22,11 +22,13 @@ from caplens.data.replacing import ensure_apart, replacing
 from caplens.embed.images import UnreadableError, decode
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
-from caplens.progress import note_kept, track
+from caplens.progress import logger, note_kept, track
 from caplens.training.recipes.pacs import MADE_CAPTION, MADE_IMAGE
 
 Paint = Callable[[Sequence[str], Sequence[int]], list[Image.Image]]
 """(captions, seeds) -> images"""
+_WITHHELD = ".withheld"
+"""What the name of a mark ends with that an image was blacked out."""
 _DESCRIPTIONS_FILE, _CAPTIONS_FILE = AUGMENTED = "described.jsonl", "captions.jsonl"
 
 
@@ -84,6 +86,7 @@ def augment_captions(
     # Captioning comes first because it is quick: a photo that cannot be opened is reported before hours of painting.
     descriptions = _describe(photos, folder, captioner, batch)
     _paint([resolved.caption for _, resolved in usable if resolved.caption], folder, paint, seed, batch)
+    painted = _with_images_left(usable, folder, seed)
     augmented = (
         replace(
             sample,
@@ -93,10 +96,23 @@ def augment_captions(
                 MADE_CAPTION: descriptions[resolved.group],
             },
         )
-        for sample, resolved in usable
+        for sample, resolved in painted
     )
     write_samples(augmented, folder / _CAPTIONS_FILE)
     return folder / _CAPTIONS_FILE
+
+
+def _with_images_left(usable: Sequence[tuple[Sample, Sample]], folder: Path, seed: int) -> list[tuple[Sample, Sample]]:
+    """The captions whose images were not blacked out."""
+    painted = [pair for pair in usable if (folder / _image_name(pair[0].caption or "", seed)).is_file()]
+    if not painted:
+        raise InputError("the painter blacked out every image. Choose another painter, or other captions.")
+    if len(painted) < len(usable):
+        logger.warning(
+            f"{len(usable) - len(painted):,} of {len(usable):,} captions were left out: the painter's safety checker blacked out"
+            " their images."
+        )
+    return painted
 
 
 def _is_usable(sample: Sample) -> bool:
@@ -109,15 +125,24 @@ def _image_name(caption: str, seed: int) -> str:
 
 
 def _paint(captions: Sequence[str], folder: Path, paint: Paint, seed: int, batch: int) -> None:
-    """Write the missing images of captions."""
-    missing = [caption for caption in dict.fromkeys(captions) if not (folder / _image_name(caption, seed)).is_file()]
+    """Write the missing images of captions; of one that was blacked out, a mark in its place."""
+    missing = [
+        caption
+        for caption in dict.fromkeys(captions)
+        if not any((folder / f"{_image_name(caption, seed)}{end}").is_file() for end in ("", _WITHHELD))
+    ]
     batches = [missing[start : start + batch] for start in range(0, len(missing), batch)]
     for texts in track(batches, "painting captions", len(missing), size=len):
         # Each caption has its own seed, so that its image does not depend on the rest of the batch.
         seeds = [int.from_bytes(hashlib.sha256(f"{seed} {caption}".encode()).digest()[:4]) for caption in texts]
         for caption, image in zip(texts, paint(texts, seeds), strict=True):
+            picture = image.convert("RGB")
+            if picture.getbbox() is None:
+                # All black: this is what safety checkers leave of an image.
+                (folder / f"{_image_name(caption, seed)}{_WITHHELD}").touch()
+                continue
             with replacing(folder / _image_name(caption, seed)) as temporary:
-                image.convert("RGB").save(temporary, format="PNG")
+                picture.save(temporary, format="PNG")
 
 
 def _describe(photos: dict[str, ImageSource], folder: Path, captioner: Captioner, batch: int) -> dict[str, str]:
@@ -164,7 +189,7 @@ def _read_descriptions(path: Path) -> dict[str, str]:
     return descriptions
 
 
-def load_painter(name: str, *, steps: int, size: int, device: str = "auto") -> Paint:
+def load_painter(name: str, *, steps: int, size: int, device: str = "auto", watermark: bool = False) -> Paint:
     """Load a text-to-image model of diffusers.
 
     Parameters
@@ -177,6 +202,9 @@ def load_painter(name: str, *, steps: int, size: int, device: str = "auto") -> P
         Height and width of images in pixels.
     device
         As for models: `auto`, `cpu`, `cuda`, ….
+    watermark
+        Whether images carry the invisible watermark of the model, where it has one. PAC-S leaves it off, so that a model cannot
+        learn to tell generated images by it.
 
     Returns
     -------
@@ -192,6 +220,8 @@ def load_painter(name: str, *, steps: int, size: int, device: str = "auto") -> P
         # A missing network, damaged files and unsafe pickles raise errors of many types.
         raise InputError(f"{name}: diffusers cannot load this model ({reason(error)}).") from None
     pipe.set_progress_bar_config(disable=True)
+    if not watermark and getattr(pipe, "watermark", None) is not None:
+        pipe.watermark = None
 
     def paint(captions: Sequence[str], seeds: Sequence[int]) -> list[Image.Image]:
         generators = [torch.Generator("cpu").manual_seed(seed) for seed in seeds]

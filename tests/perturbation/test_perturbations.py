@@ -307,3 +307,24 @@ def test_figure_5_of_the_paper():
     objects = ("white shirt", "grey shorts", "golf", "green field")
     found = {get_perturbation("substitution")(caption, "en", seed, objects=objects) for seed in range(300)}
     assert "A man, wearing a golf and green field, is playing white shirt on a grey shorts with green trees" in found
+
+
+def test_a_dictionary_knows_english_nouns_without_articles():
+    need("lemminflect")
+    words = "Two children chase the red ball".split()
+    assert [words[index] for index in find_nouns(words, "en")] == ["children", "ball"]
+    words = "a brown dog and the very happy".split()
+    assert [words[index] for index in find_nouns([*words, "child"], "en")] == ["dog", "child"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "caption", "nouns"),
+    [
+        ("ru", "чёрная собака бежит по зелёной траве", ["собака", "траве"]),
+        ("uk", "чорна собака біжить по зеленій траві", ["собака", "траві"]),
+    ],
+)
+def test_dictionaries_know_slavic_nouns(lang, caption, nouns):
+    need("pymorphy3")
+    words = caption.split()
+    assert [words[index] for index in find_nouns(words, lang)] == nouns

@@ -110,3 +110,39 @@ def test_a_captioner_of_transformers(tmp_path):
     assert all(word in tiny_models.CAPTIONER_WORDS for text in said for word in text.split())
     with pytest.raises(CaplensError, match="transformers cannot load"):
         load_captioner(str(tmp_path / "nowhere"), device="cpu")
+
+
+def test_images_that_a_safety_checker_blacked_out_are_left_out(samples, tmp_path, caplog):
+    maker = Maker()
+
+    def paint(captions, seeds):
+        images = maker.paint(captions, seeds)
+        return [Image.new("RGB", (8, 8)) if "a of 1" in text else image for text, image in zip(captions, images, strict=True)]
+
+    place = augment_captions(samples, tmp_path, tmp_path / "out", paint, maker.describe)
+    assert [json.loads(line)["id"] for line in place.read_text().splitlines()] == ["0a", "0b", "1b", "2a", "2b"]
+    assert "1 of 6 captions were left out: the painter's safety checker" in caplog.text
+    painted = len(maker.painted)
+    augment_captions(samples, tmp_path, tmp_path / "out", paint, maker.describe)
+    assert len(maker.painted) == painted
+    black = lambda texts, _: [Image.new("RGB", (8, 8))] * len(texts)  # noqa: E731
+    with pytest.raises(InputError, match="blacked out every image"):
+        augment_captions(samples, tmp_path, tmp_path / "black", black, maker.describe)
+
+
+def test_the_watermark_is_a_choice(tmp_path, monkeypatch):
+    diffusers = need("diffusers")
+    folder = tiny_models.painter(tmp_path / "painter")
+    pipelines = []
+    opened = diffusers.AutoPipelineForText2Image.from_pretrained
+
+    def with_watermark(*arguments, **keywords):
+        pipe = opened(*arguments, **keywords)
+        pipe.watermark = object()
+        pipelines.append(pipe)
+        return pipe
+
+    monkeypatch.setattr(diffusers.AutoPipelineForText2Image, "from_pretrained", with_watermark)
+    for watermark in (False, True):
+        load_painter(str(folder), steps=1, size=16, device="cpu", watermark=watermark)
+    assert [pipe.watermark is not None for pipe in pipelines] == [False, True]

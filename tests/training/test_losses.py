@@ -51,7 +51,8 @@ def test_the_pearson_loss():
 
 
 def test_the_positive_augmented_loss():
-    expected = contrastive(V, T, 0.1) + 0.05 * contrastive(V2, T, 0.1) + 0.1 * contrastive(V, T2, 0.1)
+    """Equation 2 sums both directions, so that it is twice CLIP's loss."""
+    expected = 2 * (contrastive(V, T, 0.1) + 0.05 * contrastive(V2, T, 0.1) + 0.1 * contrastive(V, T2, 0.1))
     assert losses.positive_augmented(*tensors, 0.1, 0.05, 0.1).item() == pytest.approx(expected, abs=1e-9)
 
 

@@ -43,7 +43,7 @@ from caplens.training.recipes.recipe import read_recipe
 @pytest.fixture(scope="module")
 def trained(training_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    return train_mini(training_data, folder, read_recipe(MiniRecipe, small=True), seed=1, device="cpu")
+    return train_mini(training_data, folder, read_recipe(MiniRecipe, variant="small"), seed=1, device="cpu")
 
 
 def test_a_trained_model_finds_photos_that_it_has_not_seen(training_data, trained):
@@ -78,7 +78,7 @@ def test_the_written_model_agrees_with_the_trained_one(training_data, trained):
 def test_its_settings_say_what_made_it(trained):
     settings = json.loads((trained / "model.json").read_text(encoding="utf-8"))
     assert settings["languages"] == ["cs", "de", "en", "fr", "ja"]
-    assert settings["recipe"] == read_recipe(MiniRecipe, small=True).to_dict()
+    assert settings["recipe"] == read_recipe(MiniRecipe, variant="small").to_dict()
     assert settings["seed"] == 1
     assert "not commercial" in settings["licence"]
 
@@ -89,7 +89,7 @@ class StoppedError(Exception):
 
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path, monkeypatch):
-    recipe = read_recipe(MiniRecipe, None, ["text.steps=6", "distil.steps=6", "align.steps=6"], small=True)
+    recipe = read_recipe(MiniRecipe, None, ["text.steps=6", "distil.steps=6", "align.steps=6"], variant="small")
     train_mini(training_data, tmp_path / "whole", recipe, seed=3, device="cpu")
     monkeypatch.setattr(fit, "_CHECKPOINT_SECONDS", -1.0)
     saved = fit.save_checkpoint
@@ -115,15 +115,15 @@ def test_a_stopped_run_goes_on_and_makes_the_same_model(training_data, tmp_path,
 def test_a_run_that_ended_between_two_stages_goes_on_to_the_same_model(training_data, trained, tmp_path):
     for name in ("run.json", "vocabulary.tsv", "text.safetensors"):
         shutil.copy(trained.parent / name, tmp_path / name)
-    train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), seed=1, device="cpu")
+    train_mini(training_data, tmp_path, read_recipe(MiniRecipe, variant="small"), seed=1, device="cpu")
     for name in ("image.onnx", "text.onnx", "model.json"):
         assert (tmp_path / "model" / name).read_bytes() == (trained / name).read_bytes()
 
 
 def test_another_recipe_or_seed_does_not_go_on_in_the_same_folder(training_data, trained):
     for recipe, seed in (
-        (read_recipe(MiniRecipe, small=True), 2),
-        (read_recipe(MiniRecipe, None, ["text.steps=5"], small=True), 1),
+        (read_recipe(MiniRecipe, variant="small"), 2),
+        (read_recipe(MiniRecipe, None, ["text.steps=5"], variant="small"), 1),
     ):
         with pytest.raises(InputError, match="a run with another recipe, seed or data"):
             train_mini(training_data, trained.parent, recipe, seed=seed, device="cpu")
@@ -132,7 +132,7 @@ def test_another_recipe_or_seed_does_not_go_on_in_the_same_folder(training_data,
 @pytest.mark.parametrize("file", ["text.checkpoint.pt", "text.safetensors"])
 def test_damaged_weights_are_told(training_data, trained, tmp_path, file):
     (tmp_path / file).write_bytes(b"damaged")
-    recipe = read_recipe(MiniRecipe, small=True)
+    recipe = read_recipe(MiniRecipe, variant="small")
     with pytest.raises(InputError, match=rf"this folder holds {file}, which would be replaced, but no run"):
         train_mini(training_data, tmp_path, recipe, seed=1, device="cpu")
     shutil.copy(trained.parent / "run.json", tmp_path)
@@ -146,7 +146,7 @@ def test_other_data_do_not_go_on_in_the_same_folder(training_data, trained, tmp_
     photo = data / "flickr8k" / "images" / "1000_x.jpg"
     photo.write_bytes(photo.read_bytes() + b"\0")
     with pytest.raises(InputError, match="a run with another recipe, seed or data"):
-        train_mini(data, trained.parent, read_recipe(MiniRecipe, small=True), seed=1, device="cpu")
+        train_mini(data, trained.parent, read_recipe(MiniRecipe, variant="small"), seed=1, device="cpu")
 
 
 def test_a_loss_that_is_no_number_stops_training_and_is_not_kept(training_data, tmp_path, monkeypatch):
@@ -154,7 +154,7 @@ def test_a_loss_that_is_no_number_stops_training_and_is_not_kept(training_data, 
         "caplens.training.mini.text_training.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True)
     )
     with pytest.raises(CaplensError, match="the loss is not a number"):
-        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, small=True), device="cpu")
+        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, variant="small"), device="cpu")
     assert not list(tmp_path.glob("text.*"))
 
 
@@ -188,7 +188,7 @@ def test_captions_of_a_photo_are_drawn_once_each_and_languages_alike(training_da
 
 
 def test_batch_norm_folds_into_the_convolutions():
-    recipe = read_recipe(MiniRecipe, small=True)
+    recipe = read_recipe(MiniRecipe, variant="small")
     torch.manual_seed(0)
     tower = ImageTower(replace(image_shape(recipe), rounded=False))
     with torch.no_grad():
@@ -327,7 +327,7 @@ def test_a_model_of_two_spaces_learns_both(data_with_coco, tmp_path, monkeypatch
     monkeypatch.setattr("caplens.training.mini.collection._PHOTOS_HELD_OUT", 10)
     changes = ["sentence.dim=16", "sentence.share=0.25", "sentence.loss=4.0", "text.steps=80"]
     changes += ["align.vectors=2.0", "align.mixed=0.25"]
-    model = train_mini(data_with_coco, tmp_path, read_recipe(MiniRecipe, None, changes, small=True), seed=1, device="cpu")
+    model = train_mini(data_with_coco, tmp_path, read_recipe(MiniRecipe, None, changes, variant="small"), seed=1, device="cpu")
     assert load_file(tmp_path / "sentence_axes.safetensors")["axes"].shape == (512, 16)
     teacher = load_file(tmp_path / "teacher.safetensors")
     assert teacher["project.weight"].shape == (48, 1280)
@@ -456,14 +456,14 @@ def test_a_recipe_has_no_other_section(tmp_path, lines, sentence):
 
 def test_a_vocabulary_too_small_for_its_letters_is_told(training_data, tmp_path):
     with pytest.raises(InputError, match="a vocabulary of 300 sub-words cannot be learned"):
-        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, None, ["vocabulary.size=300"], small=True), device="cpu")
+        train_mini(training_data, tmp_path, read_recipe(MiniRecipe, None, ["vocabulary.size=300"], variant="small"), device="cpu")
 
 
 def test_missing_data_is_told(tmp_path, training_data):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="this folder cannot be created"):
-        train_mini(training_data, tmp_path / "file", read_recipe(MiniRecipe, small=True), device="cpu")
+        train_mini(training_data, tmp_path / "file", read_recipe(MiniRecipe, variant="small"), device="cpu")
     with pytest.raises(InputError, match="the list of train photos is missing"):
-        train_mini(tmp_path, tmp_path / "out", read_recipe(MiniRecipe, small=True), device="cpu")
+        train_mini(tmp_path, tmp_path / "out", read_recipe(MiniRecipe, variant="small"), device="cpu")
     with pytest.raises(InputError, match=r"the photo nowhere\.jpg is missing"):
         read_photos(training_data, ["nowhere.jpg"], 8)

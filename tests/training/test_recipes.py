@@ -221,7 +221,7 @@ def test_bad_input_is_told_and_nothing_is_written(samples, rated, tuples, transl
         *(f"kinds.{kind}=0.0" for kind in ("repetition", "removal", "masking", "jumble", "substitution")),
     )
     fails("'caplens augment'", PacsRecipe, lambda one: train_pacs(samples, tmp_path, one))
-    fails("there is no file", PacsRecipe, lambda one: train_pacs(tuples[0], tmp_path / "elsewhere", one))
+    fails("no such folder of images", PacsRecipe, lambda one: train_pacs(tuples[0], tmp_path / "elsewhere", one))
     fails("the English sentence they translate", DistillRecipe, lambda one: train_distill(samples, "same", one))
     monkeypatch.setattr(
         "caplens.training.recipes.mclipscore.contrastive", lambda *_: torch.tensor(float("nan"), requires_grad=True)
@@ -303,3 +303,73 @@ def test_every_number_of_a_recipe_has_a_range(entry):
         for name, hint in get_type_hints(section, include_extras=True).items():
             if get_type_hints(section)[name] in (int, float):
                 assert any(isinstance(rule, Range) for rule in getattr(hint, "__metadata__", ())), f"{section.__name__}.{name}"
+
+
+def test_the_paper_s_recipes_have_the_paper_s_values():
+    """PR-MCS, appendix B; PAC-S, section 4.1; multilingual CLIPScore, section 3."""
+    prmcs, pacs, mclipscore = (read_recipe(kind, variant="paper") for kind in (PrmcsRecipe, PacsRecipe, MclipscoreRecipe))
+    losses = prmcs.losses
+    assert (losses.contrastive, losses.near, losses.from_image, losses.from_text, losses.margin) == (1, 0.1, 0.05, 0.05, 0.1)
+    assert (losses.below, losses.stay, prmcs.train.rate, prmcs.train.epochs, prmcs.validation.share) == (0, 0, 5e-5, 5, 0.1)
+    assert prmcs.perturbation.protocol == "paper"
+    assert (pacs.train.rate, pacs.train.photos, pacs.losses.made_images, pacs.losses.made_texts) == (1e-4, 256, 0.05, 0.1)
+    assert (pacs.train.decay, pacs.train.clip, pacs.validation.patience, pacs.train.parts) == (0, 0, 1500, "projections")
+    assert (mclipscore.losses.clamp, mclipscore.losses.ranks, mclipscore.losses.stay) == (True, False, 0)
+    assert mclipscore.losses.contrastive == mclipscore.losses.pearson == 1
+    for recipe in (prmcs, pacs, mclipscore):
+        assert recipe.train.schedule == "constant"
+
+
+def test_a_recipe_of_one_s_own_may_leave_values_out(write):
+    recipe = read_recipe(PacsRecipe, write("mine.toml", "[train]\nsteps = 4\n"))
+    assert (recipe.train.steps, recipe.train.rate) == (4, 1e-4)
+
+
+def test_epochs_and_held_out_photos(samples, tmp_path):
+    changes = ("train.photos=4", "train.epochs=2", "validation.share=0.4", "validation.every=1", 'perturbation.protocol="paper"')
+    folder = tmp_path / "run"
+    train_prmcs(samples, job(MODEL, folder, PrmcsRecipe, *changes))
+    photos = {str(sample.image) for sample in samples}
+    trained = len(samples) * (len(photos) - round(0.4 * len(photos))) / len(photos)
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert lines[-1]["step"] == -(-2 * int(trained) // 4)
+    assert "validation" in lines[-1]
+
+
+def test_pacs_validates_on_photos_of_one_s_own(tuples, samples, tmp_path):
+    made, folder = tuples
+    train_pacs(made, folder, job(MODEL, tmp_path, PacsRecipe, *SHORT, "validation.every=1"), samples)
+    assert "validation" in json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    assert "validation" in json.loads((tmp_path / "model" / "model.json").read_text())["tuned"]["given"]
+
+
+def test_projections_of_a_resnet_are_its_attention_pooling(tmp_path, tuples):
+    """PAC-S, appendix A: "we finetune the last attention pooling of the visual backbone and the final projection of the text"."""
+    need("open_clip")
+    name = f"openclip:{tiny_models.open_clip_resnet(tmp_path / 'resnet')}"
+    towers = open_towers(name, "cpu")
+    towers.learn("projections")
+    trained = {key for key, weight in towers.parameters() if weight.requires_grad}
+    assert trained
+    assert all("attnpool." in key or key.endswith("text_projection") for key in trained)
+    assert {"positional_embedding", "c_proj.weight"} <= {key.split("attnpool.")[-1] for key in trained}
+    made, folder = tuples
+    train_pacs(made, folder, job(name, tmp_path / "run", PacsRecipe, *SHORT, "validation.share=0.3"))
+    before, after = (vectors(model, made)[0] for model in (name, tmp_path / "run" / "model"))
+    assert np.abs(before - after).max() > 1e-5
+
+
+def test_presets_on_the_command_line(caplens, tmp_path):
+    command = ["train", "prmcs", EXAMPLES / "good.jsonl", "--images", EXAMPLES, "--model", MODEL]
+    assert (
+        caplens(
+            *command, "--out", tmp_path / "p", "--preset", "paper", "--set", "train.epochs=1", "--set", "train.photos=8"
+        ).status
+        == 0
+    )
+    recipe = json.loads((tmp_path / "p" / "model" / "model.json").read_text())["tuned"]["settings"]
+    assert recipe["perturbation"]["protocol"] == "paper"
+    said = caplens("train", "distill", EXAMPLES / "good.jsonl", "--out", tmp_path / "d", "--preset", "paper")
+    assert "distill has no recipe 'paper'" in said.err
+    wrong = caplens(*command, "--out", tmp_path / "c", "--preset", "paper", "--config", EXAMPLES / "good.jsonl")
+    assert "two recipes" in wrong.err

@@ -34,7 +34,7 @@ Losses = Tensor | Iterable[Tensor]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Linear warmup to `rate`, then cosine decay to zero."""
+    """Linear warmup to `rate`, then cosine decay to zero, or a constant rate."""
 
     steps: int
     rate: float
@@ -44,12 +44,18 @@ class Schedule:
     """Share of the steps."""
     average: float = 0.998
     """Decay of the moving average of the weights."""
+    clip: float = 1.0
+    """The largest norm of the gradients; 0: any."""
+    constant: bool = False
+    """Whether the rate stays as it is after the warmup."""
 
     def factor(self, step: int) -> float:
         """The learning rate at this step, relative to `rate`."""
         warmup_steps = max(1, round(self.steps * self.warmup))
         if step < warmup_steps:
             return (step + 1) / warmup_steps
+        if self.constant:
+            return 1.0
         return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / max(1, self.steps - warmup_steps)))
 
 
@@ -164,7 +170,8 @@ class _Stage:
         precision = torch.autocast(self._device_type, torch.bfloat16, enabled=self._context.half)
         loss = _backward(loss_at, step, self._rng, precision)
         self._context.group.add_gradients(self._weights)
-        nn.utils.clip_grad_norm_(self._weights, 1.0, foreach=True)
+        if self._schedule.clip:
+            nn.utils.clip_grad_norm_(self._weights, self._schedule.clip, foreach=True)
         self._optimizer.step()
         self._ema.update(step)
         return loss

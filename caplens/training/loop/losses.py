@@ -8,7 +8,10 @@ from caplens.errors import InputError
 
 
 def contrastive(first: Tensor, second: Tensor, temperature: float, targets: Tensor | None = None) -> Tensor:
-    """Symmetric InfoNCE: row i of `first` matches row i of `second`, or several rows, weighted by `targets` (rows sum to 1)."""
+    """Symmetric InfoNCE, the mean of both directions (multilingual CLIPScore, equation 1).
+
+    Row i of `first` matches row i of `second`, or several rows, weighted by `targets` (rows sum to 1).
+    """
     logits = first @ second.T / temperature
     labels = torch.arange(len(logits), device=logits.device) if targets is None else targets
     return (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2
@@ -33,12 +36,17 @@ def positive_augmented(
     for_images: float,
     for_texts: float,
 ) -> Tensor:
-    """L(V, T) + a L(V', T) + b L(V, T') with generated images V' and texts T' as further positives (PAC-S, equations 2 and 3)."""
+    """L(V, T) + a L(V', T) + b L(V, T') with generated images V' and texts T' as further positives (PAC-S, equation 3)."""
     return (
-        contrastive(images, texts, temperature)
-        + for_images * contrastive(made_images, texts, temperature)
-        + for_texts * contrastive(images, made_texts, temperature)
+        both_directions(images, texts, temperature)
+        + for_images * both_directions(made_images, texts, temperature)
+        + for_texts * both_directions(images, made_texts, temperature)
     )
+
+
+def both_directions(first: Tensor, second: Tensor, temperature: float) -> Tensor:
+    """The sum of InfoNCE from the first to the second and back (PAC-S, equation 2); `contrastive`, CLIP's, is half of it."""
+    return 2 * contrastive(first, second, temperature)
 
 
 def perturbation_aware(

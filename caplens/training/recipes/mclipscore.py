@@ -43,6 +43,8 @@ class MclipscoreLosses:
     """Weight of the contrastive loss."""
     pearson: Weight
     """Weight of the Pearson loss."""
+    clamp: bool
+    """Whether negative cosines count as 0, as in CLIPScore."""
     ranks: bool
     """Whether ratings are replaced by their ranks."""
     stay: Weight
@@ -122,6 +124,8 @@ def train_mclipscore(samples: Iterable[Sample], rated: Iterable[Sample], job: Jo
             captions = [ratings.captions[index] for index in indices]
             images = image_vectors([first_rated + caption.row for caption in captions])
             scores = (images * tuning.texts(captions)).sum(-1)
+            if weights.clamp:
+                scores = scores.clamp(min=0)
             yield weights.pearson * pearson(scores, torch.from_numpy(values[indices]).to(scores))
 
     return tuning.train(loss_at, tuning.validation(validation_ratings))

@@ -120,8 +120,8 @@ def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iter
     job
         The model, the folder of the run, and the recipe (a `PacsRecipe`).
     validate
-        Captions with images and ratings. If given, the weights with the highest agreement are kept; otherwise those with the
-        lowest contrastive loss on held-out photos.
+        Captions with images and ratings: the weights with the highest agreement are kept. Or captions with images alone, such as
+        those of Karpathy's validation part: those with the lowest contrastive loss on them. Without, a share of the photos.
 
     Returns
     -------
@@ -129,16 +129,18 @@ def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iter
         The folder of the tuned model.
     """
     validation_samples = list(validate)
-    ratings = RatedCaptions.of(validation_samples) if validation_samples else None
+    rated = any(sample.ratings for sample in validation_samples)
+    ratings = RatedCaptions.of(validation_samples) if rated else None
+    own = Photos(validation_samples) if validation_samples and not rated else None
     tuples = Tuples(samples, folder)
     recipe = job.recipe
     assert isinstance(recipe, PacsRecipe)
     photos, settings, weights = tuples.photos, recipe.train, recipe.losses
-    validation_hash = {"validation": ratings.fingerprint} if ratings else {}
-    tuning = Tuning(job, {"tuples": tuples.fingerprint, **validation_hash})
-    tuning.know(tuples.all_captions)
+    measured = ratings or own
+    tuning = Tuning(job, {"tuples": tuples.fingerprint, **({"validation": measured.fingerprint} if measured else {})})
+    tuning.know([*tuples.all_captions, *(own.all_captions if own else [])])
     order = np.random.default_rng(job.seed).permutation(len(photos))
-    held_out_count = 0 if ratings else max(2, round(recipe.validation.share * len(photos)))
+    held_out_count = 0 if measured else max(2, round(recipe.validation.share * len(photos)))
     trained = order[held_out_count:]
     if len(trained) < 2 or settings.photos < 2:
         raise InputError("a batch of one photo has no negatives; add photos, or raise train.photos.")
@@ -156,5 +158,5 @@ def train_pacs(samples: Sequence[Sample], folder: Path, job: Job, validate: Iter
         )
         return positive_augmented(*vectors, tuning.temperature, weights.made_images, weights.made_texts)
 
-    held_out = photos.some(order[:held_out_count].tolist()) if held_out_count else None
+    held_out = photos.some(order[:held_out_count].tolist()) if held_out_count else own
     return tuning.train(loss_at, tuning.validation(ratings, held_out))

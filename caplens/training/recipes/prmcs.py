@@ -17,13 +17,14 @@ from torch import Generator, Tensor
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError
-from caplens.perturbation import PERTURBATIONS
+from caplens.perturbation import PERTURBATIONS, PROTOCOLS, check_protocol
+from caplens.perturbation.base import Protocol
 from caplens.training.loop.losses import contrastive, distance, ordered, perturbation_aware
 from caplens.training.loop.prefetch import Prefetcher
 from caplens.training.recipes.pairs import Caption, Photos, RatedCaptions, content_hash
-from caplens.training.recipes.recipe import DataSettings, ScoreTrainSettings, TuningRecipe, ValidationSettings
+from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, ScoreTrainSettings, TuningRecipe
 from caplens.training.recipes.tuning import Job, Tuning
-from caplens.training.recipes.values import Cosine, Count, CountOrNone, Layers, Range, Weight
+from caplens.training.recipes.values import Choice, Cosine, Count, CountOrNone, Layers, Range, Weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class PrmcsTrainSettings(ScoreTrainSettings):
     """Photos per step, with one caption each."""
     sentences: CountOrNone
     """Captions without photos per step, where these are given."""
+    epochs: CountOrNone
+    """How often each caption is seen, instead of `steps`; 0: by steps."""
     forms: Layers
     """Perturbed forms per caption."""
 
@@ -53,6 +56,12 @@ class PrmcsLosses:
     gap: Cosine
     stay: Weight
     """Keeps captions near their vectors before tuning."""
+
+
+@dataclass(frozen=True)
+class PerturbationSettings:
+    protocol: Annotated[str, Choice(tuple(PROTOCOLS))]
+    """How captions are perturbed: gentle or paper."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +89,9 @@ class PrmcsRecipe(TuningRecipe):
 
     train: PrmcsTrainSettings
     losses: PrmcsLosses
+    perturbation: PerturbationSettings
     kinds: PerturbationShares
-    validation: ValidationSettings
+    validation: HeldOutSettings
     data: PrmcsDataSettings
 
 
@@ -122,6 +132,9 @@ def train_prmcs(
         raise InputError("no kind of perturbation has a share above 0; change the section [kinds] of the recipe.")
     if tuning.towers.changes_images:
         raise InputError(f"train.parts is {settings.parts!r}; prmcs trains the text tower only.")
+    held_out, photos = _held_out(photos, 0.0 if ratings else recipe.validation.share, job.seed)
+    steps = tuning.train_epochs(settings.epochs, len(photos.all_captions), settings.photos) if settings.epochs else settings.steps
+    protocol = check_protocol(recipe.perturbation.protocol)
     image_vectors = tuning.see(photos.images)
     all_vectors = image_vectors(range(len(photos)))
     perturbation_weights = (weights.near, weights.from_image, weights.from_text)
@@ -133,12 +146,12 @@ def train_prmcs(
         rows = [caption.row for caption in captions]
         if extra_captions:
             captions += [extra_captions[index] for index in rng.integers(len(extra_captions), size=(settings.sentences,))]
-        forms = [list(islice(_perturbed(caption, shares, rng), settings.forms)) for caption in captions]
+        forms = [list(islice(_perturbed(caption, shares, protocol, rng), settings.forms)) for caption in captions]
         originals = [index for index, caption_forms in enumerate(forms) for _ in caption_forms]
         form_ids = tuning.tokenize([form for caption_forms in forms for form in caption_forms])
         return rows, tuning.tokenize(captions), originals, form_ids
 
-    prefetched = Prefetcher(draw, settings.steps, recipe.data.workers)
+    prefetched = Prefetcher(draw, steps, recipe.data.workers)
 
     def loss_at(step: int, _: Generator) -> Tensor:
         rows, ids, originals, form_ids = prefetched(step)
@@ -156,7 +169,18 @@ def train_prmcs(
             + weights.stay * distance(texts, before)
         )
 
-    return tuning.train(loss_at, tuning.validation(ratings))
+    return tuning.train(loss_at, tuning.validation(ratings, held_out))
+
+
+def _held_out(photos: Photos, share: float, seed: int) -> tuple[Photos | None, Photos]:
+    """The photos that are held out, if any, and the others."""
+    count = round(share * len(photos))
+    if not count:
+        return None, photos
+    if min(count, len(photos) - count) < 2:
+        raise InputError("fewer than two photos are held out, or left to train on. Add photos, or change validation.share.")
+    order = np.random.default_rng(seed).permutation(len(photos)).tolist()
+    return photos.some(order[:count]), photos.some(order[count:])
 
 
 def _captions(sentences: Iterable[Sample]) -> list[Caption]:
@@ -171,11 +195,14 @@ def _captions(sentences: Iterable[Sample]) -> list[Caption]:
     return captions
 
 
-def _perturbed(caption: Caption, shares: Mapping[str, float], rng: np.random.Generator) -> Iterator[Caption]:
-    """The caption perturbed in each possible way, in random order; kinds with a larger share tend to come first."""
+def _perturbed(caption: Caption, shares: Mapping[str, float], protocol: Protocol, rng: np.random.Generator) -> Iterator[Caption]:
+    """The caption perturbed in each possible way, in random order; kinds with a larger share tend to come first.
+
+    A caption that comes out as it was is no perturbed form.
+    """
     kinds = [kind for kind, share in shares.items() if share > 0]
     weights = np.array([shares[kind] for kind in kinds])
     for kind in rng.choice(kinds, len(kinds), replace=False, p=weights / weights.sum()):
-        text = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(rng.integers(1 << 31)), protocol="gentle")
-        if text is not None:
+        text = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(rng.integers(1 << 31)), protocol=protocol)
+        if text is not None and text != " ".join(caption.text.split()):
             yield caption._replace(text=text)

@@ -19,6 +19,7 @@ from caplens.training.recipes.values import (
     PartialShare,
     Share,
     TemperatureOrNone,
+    Weight,
     WeightDecay,
     check_values,
 )
@@ -60,6 +61,10 @@ class TrainSettings:
     """Weight decay."""
     warmup: Share
     """Share of the steps with a rising learning rate."""
+    schedule: Annotated[str, Choice(("cosine", "constant"))]
+    """The learning rate after the warmup: falling as a cosine, or constant."""
+    clip: Weight
+    """The largest norm of the gradients; 0: any."""
     average: Average
     """Decay of the moving average of the weights."""
     at_once: CountOrNone
@@ -107,7 +112,11 @@ class TuningRecipe(Recipe):
     data: DataSettings
 
 
-def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] = (), *, small: bool = False) -> R:
+PRESETS = ("caplens", "paper")
+"""The recipe of caplens, and that of the paper."""
+
+
+def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] = (), *, variant: str = "") -> R:
     """Read a recipe.
 
     Parameters
@@ -115,11 +124,12 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
     kind
         The recipe class, such as `PacsRecipe`.
     path
-        A TOML file with the same sections and keys as the recipe's own; by default the recipe's own.
+        A TOML file with sections and keys of the recipe's own, whose values those have that it leaves out; by default the
+        recipe's own.
     changes
         Values to change: `SECTION.KEY=VALUE` with a value in TOML, such as `train.steps=200`. Of two for one key the last counts.
-    small
-        Read the small version of the recipe, where there is one.
+    variant
+        Another version of the recipe in the package: `paper`, or `small` for `train mini`.
 
     Raises
     ------
@@ -128,11 +138,13 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
     """
     shipped = tomllib.loads(_shipped_text(kind, kind.name))
     try:
-        text = _shipped_text(kind, f"{kind.name}_small" if small else kind.name) if path is None else _text_of(path)
-        sections: dict[str, dict[str, Any]] = tomllib.loads(text)
+        name = f"{kind.name}_{variant}" if variant else kind.name
+        text = _shipped_text(kind, name) if path is None else _text_of(path)
+        given: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
-    _check_sections(sections, shipped, path, f"{kind.name}.toml")
+    _check_sections(given, shipped, path, f"{kind.name}.toml")
+    sections: dict[str, dict[str, Any]] = {name: {**section, **given.get(name, {})} for name, section in shipped.items()}
     for change in changes:
         section, key, value = _parse_change(change, shipped)
         sections[section][key] = value
@@ -154,14 +166,12 @@ def _shipped_text(kind: type[Recipe], name: str) -> str:
 
 
 def _check_sections(sections: dict[str, Any], shipped: dict[str, Any], path: Path | None, example: str) -> None:
-    """The sections and keys must be those of the shipped recipe, with values of the same types."""
+    """The sections and keys must be of the shipped recipe, with values of the same types."""
     types, expected = _value_types(sections), _value_types(shipped)
-    name = next((name for name in [*types, *expected] if types.get(name) != expected.get(name)), None)
+    name = next((name for name, kind in types.items() if kind != expected.get(name)), None)
     if name is not None:
-        problem = "is unknown" if name not in expected else "is missing" if name not in types else "has a value of another type"
-        raise InputError(
-            f"{path}: {name} {problem}. A recipe has the sections and keys of {example}, with values of the same types."
-        )
+        problem = "is unknown" if name not in expected else "has a value of another type"
+        raise InputError(f"{path}: {name} {problem}. A recipe has sections and keys of {example}, with values of the same types.")
 
 
 def _parse_change(change: str, shipped: dict[str, RawSection]) -> tuple[str, str, Any]:

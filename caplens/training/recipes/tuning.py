@@ -56,10 +56,16 @@ class Tuning:
         self._at_once = self.settings.at_once
         self._known: dict[Caption, None] = {}
         self._noise = noise
+        self._steps: int | None = None
         if noise and not self.towers.heads_only:
             logger.info(
                 "train.noise is ignored: it applies only where just the projections of a model like caplens-mini are trained."
             )
+
+    def train_epochs(self, epochs: int, items: int, batch: int) -> int:
+        """Train for so many epochs instead of `train.steps`; returns the steps that these are."""
+        self._steps = max(1, -(-epochs * items // batch))
+        return self._steps
 
     def know(self, captions: Iterable[Caption]) -> None:
         """Name captions whose vectors will be asked for; all are named before the first is."""
@@ -165,7 +171,9 @@ class Tuning:
         # Only now, so that a command that was refused for another reason can be corrected.
         self.run.begin()
         networks, settings = self.towers.networks, self.settings
-        schedule = Schedule(settings.steps, settings.rate, settings.decay, settings.warmup, settings.average)
+        steps = self.settings.steps if self._steps is None else self._steps
+        constant = settings.schedule == "constant"
+        schedule = Schedule(steps, settings.rate, settings.decay, settings.warmup, settings.average, settings.clip, constant)
 
         def weights() -> Mapping[str, Tensor]:
             trained = self.run.fit("tune", networks, loss_at, schedule, validation=validation)
