@@ -313,8 +313,8 @@ def test_a_dictionary_knows_english_nouns_without_articles():
     need("lemminflect")
     words = "Two children chase the red ball".split()
     assert [words[index] for index in find_nouns(words, "en")] == ["children", "ball"]
-    words = "a brown dog and the very happy".split()
-    assert [words[index] for index in find_nouns([*words, "child"], "en")] == ["dog", "child"]
+    words = "a brown dog and the very happy child".split()
+    assert [words[index] for index in find_nouns(words, "en")] == ["dog", "child"]
 
 
 @pytest.mark.parametrize(
