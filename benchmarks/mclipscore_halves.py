@@ -17,7 +17,7 @@ from caplens.data import Sample, SampleFile, with_images
 from caplens.embed import Text, open_engine
 from caplens.stats import get_coefficient
 from caplens.training.recipes.mclipscore import CHOICES, MclipscoreRecipe, train_mclipscore
-from caplens.training.recipes.recipe import read_recipe
+from caplens.training.recipes.recipe import PRESETS, read_recipe
 from caplens.training.recipes.tuning import Job
 
 SETS = {"flickr8k-cf": "tau-b", "flickr8k-expert": "tau-c"}
@@ -82,7 +82,7 @@ def tuned_model(train: list[Sample], rated: list[Sample], job: Job) -> Path:
 
 
 def print_row(title: str, values: Sequence[Sequence[float]]) -> None:
-    cells = [f"{np.mean(column):.1f} ± {np.std(column, ddof=1):.1f}" for column in np.array(values).T]
+    cells = [f"{np.mean(column):.1f} ± {np.std(column):.1f}" for column in np.array(values).T]
     print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
 
@@ -92,19 +92,22 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--photos", type=int, default=1500, help="how many training photos to use")
     parser.add_argument("--choice", action="append", choices=CHOICES, help="losses.choice of the recipe; all of them by default")
+    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="the recipe of caplens, or that of the paper")
+    parser.add_argument("--splits", type=int, default=3, help="how many random halves")
     parser.add_argument("--set", action="append", default=[], help="change a value of the recipe: SECTION.KEY=VALUE")
     arguments = parser.parse_args()
     ratings = read_ratings(arguments.data, arguments.images)
     names = sorted({sample.group for rated in ratings.values() for sample, _ in rated})
     train = captions_of_sampled_photos(list(with_images(SampleFile(arguments.train), arguments.images)), arguments.photos)
-    halves = [set(np.random.default_rng(split).permutation(names)[: len(names) // 2].tolist()) for split in range(3)]
+    halves = [set(np.random.default_rng(split).permutation(names)[: len(names) // 2].tolist()) for split in range(arguments.splits)]
     heads = [f"{'CF' if name.endswith('cf') else 'Expert'} {lang}" for name in SETS for lang in LANGUAGES]
     print(f"| rated | losses | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}")
     others = [set(names) - half for half in halves]
     before = [agreement("caplens-mini", ratings, other) for other in others]
     print_row("– | none", before)
     for name, choice in product(SETS, arguments.choice or CHOICES):
-        recipe = read_recipe(MclipscoreRecipe, None, [f'losses.choice="{choice}"', *arguments.set])
+        variant = "" if arguments.preset == PRESETS[0] else arguments.preset
+        recipe = read_recipe(MclipscoreRecipe, None, [f'losses.choice="{choice}"', *arguments.set], variant=variant)
         after = []
         for split, (half, other) in enumerate(zip(halves, others, strict=True)):
             # The contrastive loss does not use ratings: one model serves all data sets and splits.
