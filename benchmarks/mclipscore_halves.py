@@ -99,7 +99,8 @@ def main() -> None:
     ratings = read_ratings(arguments.data, arguments.images)
     names = sorted({sample.group for rated in ratings.values() for sample, _ in rated})
     train = captions_of_sampled_photos(list(with_images(SampleFile(arguments.train), arguments.images)), arguments.photos)
-    halves = [set(np.random.default_rng(split).permutation(names)[: len(names) // 2].tolist()) for split in range(arguments.splits)]
+    drawn = [np.random.default_rng(split).permutation(names) for split in range(arguments.splits)]
+    halves = [set(order[: len(names) // 2].tolist()) for order in drawn]
     heads = [f"{'CF' if name.endswith('cf') else 'Expert'} {lang}" for name in SETS for lang in LANGUAGES]
     print(f"| rated | losses | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}")
     others = [set(names) - half for half in halves]
