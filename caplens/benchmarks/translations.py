@@ -19,20 +19,22 @@ ENGLISH = "en"
 
 
 def languages_of(benchmark: Benchmark[Any], home: Path) -> list[str]:
-    """The languages that the benchmark's own files have, and those of translations."""
+    """The languages that the benchmark's own files have, and those of translations of its English captions."""
     own = benchmark.languages(home)
-    return [*own, *(lang for lang in sorted(_files(benchmark, home)) if lang not in own)]
+    translated = _files(benchmark, home) if ENGLISH in own else {}
+    return [*own, *(lang for lang in sorted(translated) if lang not in own)]
 
 
 def is_translated(benchmark: Benchmark[Any], home: Path, lang: str) -> bool:
     """Whether captions in this language are translations in a file beside the benchmark's own."""
-    return lang in _files(benchmark, home) and lang not in benchmark.languages(home)
+    if lang not in _files(benchmark, home):
+        return False
+    own = benchmark.languages(home)
+    return ENGLISH in own and lang not in own
 
 
 def _files(benchmark: Benchmark[Any], home: Path) -> dict[str, Path]:
-    """Language -> file; none for a benchmark without English captions."""
-    if ENGLISH not in benchmark.languages(home):
-        return {}
+    """Language -> file."""
     files: dict[str, Path] = {}
     for path in sorted(home.glob(f"{benchmark.name}.*.*")):
         lang = path.name.removeprefix(f"{benchmark.name}.").split(".")[0]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from itertools import product
 
 import numpy as np
@@ -355,3 +356,40 @@ def test_names_are_taken_as_other_tools_write_them(given, name):
 def test_images_may_be_given_by_id():
     picture = Image.new("RGB", (32, 32), "red")
     assert package.score({"1": "red", "2": "red"}, "clipscore", images={"1": picture, "2": picture}, resamples=0).failed == 0
+
+
+def plain_cider(candidates, references):
+    """CIDEr by equations 1 to 3 of Vedantam et al. (2015), with term frequencies as the paper writes them, times ten."""
+
+    def grams(text, n):
+        words = text.split()
+        return Counter(tuple(words[place : place + n]) for place in range(len(words) - n + 1))
+
+    def vector(text, n, df):
+        counts = grams(text, n)
+        total = sum(counts.values())
+        return {gram: count / total * math.log(len(references) / max(1, df[gram])) for gram, count in counts.items()}
+
+    scores = []
+    for candidate, own in zip(candidates, references, strict=True):
+        by_order = []
+        for n in range(1, 5):
+            df = Counter(gram for texts in references for gram in set().union(*(grams(text, n) for text in texts)))
+            c = vector(candidate, n, df)
+            cosines = []
+            for reference in own:
+                r = vector(reference, n, df)
+                norm = math.sqrt(sum(v * v for v in c.values()) * sum(v * v for v in r.values()))
+                cosines.append(sum(c[gram] * r.get(gram, 0) for gram in c) / norm if norm else 0.0)
+            by_order.append(sum(cosines) / len(cosines))
+        scores.append(10 * sum(by_order) / 4)
+    return scores
+
+
+def test_the_original_cider_is_that_of_the_paper_s_equations():
+    rng = np.random.default_rng(4)
+    words = "a the dog cat runs sleeps red blue on grass".split()
+    texts = [[" ".join(rng.choice(words, rng.integers(1, 12))) for _ in range(4)] for _ in range(12)]
+    candidates, references = [row[0] for row in texts], [row[1:] for row in texts]
+    found = package.score(candidates, ["cider-original"], references=references, tokenizer="space", resamples=0)
+    np.testing.assert_allclose(found["cider-original"].values, plain_cider(candidates, references), atol=1e-9)

@@ -5,7 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caplens.errors import InputError
-from caplens.stats import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, bootstrap, bootstrap_pooled, correlation, interval
+from caplens.stats import (
+    COEFFICIENTS,
+    PEARSON,
+    SPEARMAN,
+    TAU_B,
+    TAU_C,
+    bootstrap,
+    bootstrap_pooled,
+    correlation,
+    get_coefficient,
+    interval,
+)
 from caplens.stats.resampling import draws_of_groups
 
 SCIPY = {
@@ -98,3 +109,16 @@ def test_what_cannot_be_correlated_is_said():
         bootstrap(SPEARMAN, [1, 2], [1, 2], None, 0)
     with pytest.raises(InputError, match="no rows to resample"):
         bootstrap(SPEARMAN, [], [])
+
+
+@pytest.mark.parametrize("lang", ["all", "en", "es", "hi", "zh"])
+def test_table_6_of_crossmodal_3600_follows_from_table_4(golden, lang):
+    """How well differences of CIDEr predict side-by-side ratings; each pair of systems counts in both directions."""
+    content = golden("crossmodal3600")
+    rows = np.array([row[3:] for row in content["table 4"] if lang in ("all", row[2])])
+    rows = np.concatenate([rows, -rows])
+    for name, ours in (("pearson", "pearson"), ("spearman", "spearman"), ("kendall", "tau-b")):
+        found = [get_coefficient(ours)(rows[:, column], rows[:, 0]) for column in (1, 2, 3)]
+        # In Hindi and for COCO-DEV the two tables of the paper contradict each other.
+        kept = 2 if lang == "hi" else 3
+        np.testing.assert_allclose(found[:kept], content["table 6"][lang][name][:kept], atol=0.011)
