@@ -95,7 +95,10 @@ def main() -> None:
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="the recipe of caplens, or that of the paper")
     parser.add_argument("--splits", type=int, default=3, help="how many random halves")
     parser.add_argument("--set", action="append", default=[], help="change a value of the recipe: SECTION.KEY=VALUE")
-    arguments = parser.parse_args()
+    run(parser.parse_args())
+
+
+def run(arguments: argparse.Namespace) -> None:
     ratings = read_ratings(arguments.data, arguments.images)
     names = sorted({sample.group for rated in ratings.values() for sample, _ in rated})
     train = captions_of_sampled_photos(list(with_images(SampleFile(arguments.train), arguments.images)), arguments.photos)

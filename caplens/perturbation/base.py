@@ -18,6 +18,8 @@ from caplens.text.words import Word, join, split
 
 PROBABILITY = 0.4
 """The probability that a word is drawn (PR-MCS, section 5.2)."""
+Objects = Sequence[str] | None
+"""Critical objects of a caption; None if they are not known."""
 Protocol = Literal["paper", "gentle"]
 PROTOCOLS: dict[Protocol, str] = {
     "paper": "as algorithm 1 of PR-MCS; captions may come out unchanged",
@@ -41,12 +43,12 @@ class Perturbation(ABC):
 
     @abstractmethod
     def as_paper(
-        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Objects
     ) -> list[Word]:
         """The words of the perturbed caption by the protocol `paper`; `drawn` are the same for all perturbations of a caption."""
 
     @abstractmethod
-    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Objects) -> list[Word] | None:
         """The words by the protocol `gentle`, or None if the caption cannot be perturbed in this way."""
 
     def __call__(
@@ -55,7 +57,7 @@ class Perturbation(ABC):
         lang: str | None = None,
         seed: int = 0,
         key: str = "",
-        objects: Sequence[str] = (),
+        objects: Objects = None,
         protocol: Protocol = "paper",
     ) -> str | None:
         """Perturb a caption. The result depends only on the arguments, not on other captions.
@@ -71,7 +73,7 @@ class Perturbation(ABC):
         key
             A string that varies the choices between captions, such as the id of the caption.
         objects
-            The critical objects, as they are written in the caption. Only `Substitution` uses them.
+            The critical objects, as they are written in the caption; None if they are not known. Only `Substitution` uses them.
         protocol
             One of `PROTOCOLS`.
 

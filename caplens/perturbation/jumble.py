@@ -1,11 +1,9 @@
 """Jumble: the words in random order."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from caplens.arrays import Flags
-from caplens.perturbation.base import Perturbation, reorder
+from caplens.perturbation.base import Objects, Perturbation, reorder
 from caplens.text.words import Word
 
 
@@ -16,10 +14,10 @@ class Jumble(Perturbation):
     summary = "the words in random order"
 
     def as_paper(
-        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Objects
     ) -> list[Word]:
         return [words[index] for index in rng.permutation(len(words))]
 
-    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Objects) -> list[Word] | None:
         order = reorder([word.text for word in words], rng)
         return None if order is None else [words[index] for index in order]

@@ -1,11 +1,9 @@
 """Masking: random words replaced by [MASK]."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from caplens.arrays import Flags
-from caplens.perturbation.base import Perturbation, random_mask
+from caplens.perturbation.base import Objects, Perturbation, random_mask
 from caplens.text.words import Word
 
 MASK = "[MASK]"
@@ -18,10 +16,10 @@ class Masking(Perturbation):
     summary = "each word is replaced by [MASK] with probability 0.4"
 
     def as_paper(
-        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Objects
     ) -> list[Word]:
         return [word._replace(text=MASK) if hidden else word for word, hidden in zip(words, drawn, strict=True)]
 
-    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word]:
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Objects) -> list[Word]:
         masked = random_mask(len(words), rng, 1, len(words))
         return [word._replace(text=MASK) if hidden else word for word, hidden in zip(words, masked, strict=True)]

@@ -1,11 +1,9 @@
 """Repetition: random words repeated."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from caplens.arrays import Flags
-from caplens.perturbation.base import Perturbation, random_mask
+from caplens.perturbation.base import Objects, Perturbation, random_mask
 from caplens.text.words import Word
 
 
@@ -16,10 +14,10 @@ class Repetition(Perturbation):
     summary = "each word is repeated with probability 0.4"
 
     def as_paper(
-        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Objects
     ) -> list[Word]:
         return [copy for word, twice in zip(words, drawn, strict=True) for copy in ([word, word] if twice else [word])]
 
-    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word]:
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Objects) -> list[Word]:
         repeated = random_mask(len(words), rng, 1, len(words))
         return [copy for word, twice in zip(words, repeated, strict=True) for copy in ([word, word] if twice else [word])]

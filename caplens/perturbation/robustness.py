@@ -61,21 +61,21 @@ def perturbed(
     InputError
         If `objects` is not a list of strings.
     """
-    caption = perturbation(sample.caption or "", sample.lang or lang, seed, sample.id, _objects(sample), protocol)
+    caption = perturbation(sample.caption or "", sample.lang or lang, seed, sample.id, objects_of(sample), protocol)
     if caption is None:
         return None
     meta = {**sample.meta, "perturbation": perturbation.name, "original": sample.caption}
     return replace(sample, id=f"{sample.id}:{perturbation.name}", caption=caption, meta=meta)
 
 
-def _objects(sample: Sample) -> tuple[str, ...]:
-    """The critical objects of a caption; in tables of text the list is JSON in its cell."""
+def objects_of(sample: Sample) -> tuple[str, ...] | None:
+    """The critical objects of a caption, or None if it names none; in tables of text the list is JSON in its cell."""
     objects = sample.meta.get("objects")
     if isinstance(objects, str) and objects.lstrip().startswith("["):
         with suppress(ValueError, RecursionError):
             objects = json.loads(objects)
     if objects is None or objects == "":
-        return ()
+        return None
     if not isinstance(objects, list | tuple) or not all(isinstance(text, str) and text for text in objects):
         raise InputError(f"sample {sample.id!r}: 'objects' must be a list of strings, none of them empty.")
     if len(objects) > _MOST_OBJECTS:
@@ -257,28 +257,35 @@ def _effect(
     resampled = bootstrap_pooled(summed, lambda sums: _measures(_means(sums, counts))[..., :2], groups, resamples, seed)
     means = _means(summed.sum(axis=0), counts)
     drop, accuracy, ties = _measures(means)
+    original, perturbed_mean = _nanmean(means, -2)[:2]
     return PerturbationEffect(
-        metric, lang, perturbation, int(rows.sum()), float(means[0]), float(means[1]),
+        metric, lang, perturbation, int(rows.sum()), float(original), float(perturbed_mean),
         float(drop), *interval(resampled[:, 0]), float(accuracy), *interval(resampled[:, 1]), float(ties),
     )  # fmt: skip
 
 
 def _means(sums: Floats, counts: Sequence[int]) -> Floats:
-    """Mean original and perturbed score, and shares that are lower and tied: the mean over kinds, then over languages."""
+    """Mean original and perturbed score, and shares that are lower and tied: the mean over kinds, of each language."""
     cells = sums.reshape(*sums.shape[:-1], sum(counts), _STATISTICS)
     with np.errstate(invalid="ignore", divide="ignore"):
         scores, shares = cells[..., :2] / cells[..., 2:3], cells[..., 3:5] / cells[..., 5:]
     values = np.concatenate([scores, shares], axis=-1)
     ends = np.cumsum(counts)
+    return np.stack([_nanmean(values[..., end - count : end, :], -2) for count, end in zip(counts, ends, strict=True)], axis=-2)
+
+
+def _nanmean(values: Floats, axis: int) -> Floats:
     with warnings.catch_warnings():
         # Where a perturbation changed no caption, there is no share.
         warnings.simplefilter("ignore", RuntimeWarning)
-        by_language = [np.nanmean(values[..., end - count : end, :], axis=-2) for count, end in zip(counts, ends, strict=True)]
-        return np.asarray(np.nanmean(by_language, axis=0))
+        return np.asarray(np.nanmean(values, axis=axis))
 
 
 def _measures(means: Floats) -> Floats:
-    """The change of the mean score in percent of the original mean; of 100 captions, how many are lower, and tied."""
+    """The change of the mean score in percent of the original mean; of 100 captions, how many are lower, and tied.
+
+    The mean over languages, as PR-MCS averages its percentages.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         drop = 100 * (means[..., 1] / means[..., 0] - 1)
-    return np.stack([drop, 100 * means[..., 2], 100 * means[..., 3]], axis=-1)
+    return _nanmean(np.stack([drop, 100 * means[..., 2], 100 * means[..., 3]], axis=-1), -2)

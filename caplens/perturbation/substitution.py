@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from caplens.arrays import Flags
-from caplens.perturbation.base import Perturbation, reorder
+from caplens.perturbation.base import Objects, Perturbation, reorder
 from caplens.perturbation.nouns import find_nouns, strip_punctuation
 from caplens.text.words import Word, join
 
@@ -17,13 +17,13 @@ class Substitution(Perturbation):
     summary = "critical objects, or nouns, swap places"
 
     def as_paper(
-        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Sequence[str]
+        self, words: list[Word], drawn: Flags, rng: np.random.Generator, lang: str | None, objects: Objects
     ) -> list[Word]:
-        if objects:
-            return _replace_in_turn(join(words), list(objects), rng)
+        if objects is not None:
+            return _replace_in_turn(join(words), list(objects), rng) if len(objects) > 1 else words
         return self.gently(words, rng, lang, objects) or words
 
-    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Sequence[str]) -> list[Word] | None:
+    def gently(self, words: list[Word], rng: np.random.Generator, lang: str | None, objects: Objects) -> list[Word] | None:
         if objects:
             return _swap_objects(join(words), objects, rng)
         nouns = find_nouns([word.text for word in words], lang)

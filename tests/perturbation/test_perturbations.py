@@ -121,6 +121,7 @@ def test_the_paper_leaves_captions_of_fewer_than_two_objects_as_they_are():
     substitution = get_perturbation("substitution")
     assert substitution("a dog runs", "en", objects=("dog",)) == "a dog runs"
     assert substitution("dog", "en") == "dog"
+    assert substitution("a dog and a cat", "en", objects=()) == "a dog and a cat"
     assert substitution("a dog and a cat", "en", objects=("dog", "cat")) == "a cat and a dog"
     # The second replacement hits what the first has put there.
     assert substitution("a cat and a dog", "en", objects=("dog", "cat")) == "a cat and a dog"
@@ -140,6 +141,7 @@ def test_unchanged_captions_are_counted_and_the_mean_is_over_kinds_then_language
         both = found[lang, "jumble"].perturbed + found[lang, "masking"].perturbed
         assert found[lang, "all"].perturbed == pytest.approx(both / 2)
     assert found["all", "all"].perturbed == pytest.approx((found["en", "all"].perturbed + found["de", "all"].perturbed) / 2)
+    assert found["all", "all"].drop == pytest.approx((found["en", "all"].drop + found["de", "all"].drop) / 2)
 
 
 def test_an_unknown_protocol_is_told(write, caplens, tmp_path):

@@ -17,6 +17,7 @@ from caplens.data.ratings import check_criteria, ratings_by
 from caplens.data.sample import Sample
 from caplens.embed.images import UnreadableError, image_key
 from caplens.errors import InputError, option
+from caplens.perturbation.robustness import objects_of
 
 
 class Caption(NamedTuple):
@@ -49,9 +50,17 @@ class Photos:
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self.captions: list[dict[str, list[str]]] = []
+        self.objects: dict[str, tuple[str, ...]] = {}
+        """Caption -> its critical objects, of captions that name them."""
         index = ImageIndex()
         self.images = index.images
-        for caption in filter(None, map(index.caption, samples)):
+        for sample in samples:
+            caption = index.caption(sample)
+            if caption is None:
+                continue
+            objects = objects_of(sample)
+            if objects is not None:
+                self.objects[caption.text] = objects
             if caption.row == len(self.captions):
                 self.captions.append({})
             self.captions[caption.row].setdefault(caption.lang, []).append(caption.text)
@@ -88,11 +97,13 @@ class Photos:
         """A subset of the photos."""
         subset = object.__new__(Photos)
         subset.captions, subset.images = [self.captions[row] for row in rows], [self.images[row] for row in rows]
+        subset.objects = self.objects
         return subset
 
     @property
     def fingerprint(self) -> str:
-        return content_hash([named_contents(self.images), self.captions])
+        objects = [self.objects] if self.objects else []
+        return content_hash([named_contents(self.images), self.captions, *objects])
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def train_prmcs(
         rows = [caption.row for caption in captions]
         if extra_captions:
             captions += [extra_captions[index] for index in rng.integers(len(extra_captions), size=(settings.sentences,))]
-        forms = [list(islice(_perturbed(caption, shares, protocol, rng), settings.forms)) for caption in captions]
+        forms = [list(islice(_perturbed(caption, shares, protocol, rng, photos.objects), settings.forms)) for caption in captions]
         originals = [index for index, caption_forms in enumerate(forms) for _ in caption_forms]
         form_ids = tuning.tokenize([form for caption_forms in forms for form in caption_forms])
         return rows, tuning.tokenize(captions), originals, form_ids
@@ -195,14 +195,23 @@ def _captions(sentences: Iterable[Sample]) -> list[Caption]:
     return captions
 
 
-def _perturbed(caption: Caption, shares: Mapping[str, float], protocol: Protocol, rng: np.random.Generator) -> Iterator[Caption]:
+def _perturbed(
+    caption: Caption,
+    shares: Mapping[str, float],
+    protocol: Protocol,
+    rng: np.random.Generator,
+    objects: Mapping[str, tuple[str, ...]],
+) -> Iterator[Caption]:
     """The caption perturbed in each possible way, in random order; kinds with a larger share tend to come first.
 
-    A caption that comes out as it was is no perturbed form.
+    A caption that comes out as it was is no perturbed form, also by the protocol `paper`: it would push captions away from
+    their own photos.
     """
     kinds = [kind for kind, share in shares.items() if share > 0]
     weights = np.array([shares[kind] for kind in kinds])
     for kind in rng.choice(kinds, len(kinds), replace=False, p=weights / weights.sum()):
-        text = PERTURBATIONS[str(kind)](caption.text, caption.lang, int(rng.integers(1 << 31)), protocol=protocol)
+        text = PERTURBATIONS[str(kind)](
+            caption.text, caption.lang, int(rng.integers(1 << 31)), objects=objects.get(caption.text), protocol=protocol
+        )
         if text is not None and text != " ".join(caption.text.split()):
             yield caption._replace(text=text)
