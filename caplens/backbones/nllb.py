@@ -2,7 +2,7 @@
 
 from caplens.errors import InputError
 
-_CODES = dict(
+NLLB_CODES = dict(
     pair.split(":")
     for pair in """
     af:afr_Latn am:amh_Ethi ar:arb_Arab az:azj_Latn be:bel_Cyrl bg:bul_Cyrl bn:ben_Beng bo:bod_Tibt bs:bos_Latn ca:cat_Latn
@@ -22,6 +22,6 @@ _CODES = dict(
 def nllb_code(lang: str) -> str:
     """NLLB's code of a language, e.g. `deu_Latn` for `de`."""
     try:
-        return _CODES[lang]
+        return NLLB_CODES[lang]
     except KeyError:
         raise InputError(f"no NLLB code is known for the language {lang!r}; use a model without NLLB's text tower.") from None

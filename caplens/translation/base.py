@@ -1,0 +1,58 @@
+"""What a translator is: texts in, several translations of each out, with log-probabilities where it has them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from caplens.errors import InputError
+
+
+class Hypothesis(NamedTuple):
+    """A translation of a text, and the mean log-probability of its tokens; None where the translator has none."""
+
+    text: str
+    log_probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Translations:
+    """The translations of one text, the most probable first."""
+
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    error: str | None = None
+    """Why there are none."""
+
+
+class Translator(Protocol):
+    """Translates texts.
+
+    Attributes
+    ----------
+    name
+        As the user named it.
+    fingerprint
+        A hash of everything that changes a translation: weights, settings, prompts.
+    """
+
+    name: str
+    fingerprint: str
+
+    def check_languages(self, source: str, target: str) -> None:
+        """Raise an error if it cannot translate from one language to the other."""
+        ...
+
+    def translate(self, texts: Sequence[str], source: str, target: str, n: int) -> list[Translations]:
+        """At most `n` translations of each text."""
+        ...
+
+
+def check_pair(source: str, target: str) -> None:
+    """Raise an error for a language pair that needs no translator."""
+    if source == target:
+        raise InputError(f"the captions are in {source!r} already; name another language with --to.")
+
+
+def unknown_language(name: str, lang: str, langs: Sequence[str]) -> InputError:
+    """The error for a language that a translator does not know."""
+    shown = ", ".join(sorted(langs)[:40]) + (", …" if len(langs) > 40 else "")
+    return InputError(f"{name} does not translate {lang!r}; it knows: {shown}.")

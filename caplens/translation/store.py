@@ -1,0 +1,79 @@
+"""Translations on disk, by content: what was translated is not translated again, and a killed run goes on where it stopped."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from os import PathLike
+from pathlib import Path
+
+from caplens.data.cache import cache_folder
+from caplens.data.files import expanded
+from caplens.errors import InputError
+from caplens.translation.base import Hypothesis
+
+_SECONDS = 60
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS translations (key BLOB PRIMARY KEY, content TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID"
+)
+_FILE = "translations.sqlite"
+
+
+class TranslationStore:
+    """A file of hypotheses.
+
+    Parameters
+    ----------
+    folder
+        Its folder; by default that of the cache.
+    """
+
+    def __init__(self, folder: str | PathLike[str] | None = None) -> None:
+        self.path = (cache_folder() if folder is None else expanded(folder)) / _FILE
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, list[Hypothesis]]:
+        """Those that there are. A damaged entry counts as missing."""
+        if not self.path.is_file():
+            return {}
+        found: dict[bytes, list[Hypothesis]] = {}
+        with closing(self._connect()) as connection:
+            for start in range(0, len(keys), 500):
+                part = keys[start : start + 500]
+                marks = ",".join("?" * len(part))
+                for key, content, digest in connection.execute(
+                    f"SELECT key, content, digest FROM translations WHERE key IN ({marks})", part
+                ):
+                    if _digest(content) == digest:
+                        found[key] = [Hypothesis(str(text), score) for text, score in json.loads(content)]
+        return found
+
+    def put(self, entries: Mapping[bytes, Sequence[Hypothesis]]) -> None:
+        """Write hypotheses; they are on disk when this returns."""
+        rows = []
+        for key, hypotheses in entries.items():
+            content = json.dumps([list(hypothesis) for hypothesis in hypotheses], ensure_ascii=False)
+            rows.append((key, content, _digest(content)))
+        with closing(self._connect()) as connection, connection:
+            connection.executemany("INSERT OR REPLACE INTO translations VALUES (?, ?, ?)", rows)
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            Path(self.path.parent).mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=_SECONDS)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"{self.path}: translations cannot be kept there ({error}). Move the file away, or name another folder."
+            ) from None
+        return connection
+
+
+def translation_key(text: str, source: str, target: str, n: int, fingerprint: str) -> bytes:
+    """What the translations of a text depend on."""
+    return hashlib.sha256("\0".join((fingerprint, source, target, str(n), text)).encode()).digest()[:20]
+
+
+def _digest(content: str) -> bytes:
+    return hashlib.sha256(content.encode()).digest()[:8]
