@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "caplens.api": (
-        "agreement", "bench", "bench_many", "compare", "crossmodal", "fit_mid", "robustness", "score",
-        "write_report",
+        "agreement", "bench", "bench_many", "compare", "crossmodal", "fit_mid", "robustness", "score", "score_via_english",
+        "translate", "write_report",
     ),
     "caplens.data": ("Rating", "References", "Sample", "SampleFile", "read_references"),
     "caplens.errors": ("CaplensError", "InputError", "MissingExtraError"),
@@ -56,6 +56,8 @@ __all__ = [
     "read_references",
     "robustness",
     "score",
+    "score_via_english",
+    "translate",
     "write_report",
 ]
 

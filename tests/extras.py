@@ -13,6 +13,8 @@ EXTRAS = {
     "jieba": "cjk",
     "MeCab": "cjk",
     "lemminflect": "nouns",
+    "py3langid": "langid",
+    "ctranslate2": "ctranslate2",
     "pymorphy3": "nouns",
     "pycocoevalcap": "java",
     "pycocotools": "java",

@@ -5,5 +5,18 @@ from caplens.api.fitting import fit_mid
 from caplens.api.judging import agreement, bench, bench_many
 from caplens.api.reporting import write_report
 from caplens.api.scoring import robustness, score
+from caplens.api.translating import score_via_english, translate
 
-__all__ = ["agreement", "bench", "bench_many", "compare", "crossmodal", "fit_mid", "robustness", "score", "write_report"]
+__all__ = [
+    "agreement",
+    "bench",
+    "bench_many",
+    "compare",
+    "crossmodal",
+    "fit_mid",
+    "robustness",
+    "score",
+    "score_via_english",
+    "translate",
+    "write_report",
+]

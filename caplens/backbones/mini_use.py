@@ -83,6 +83,10 @@ class MiniUseBackbone(MiniBackbone):
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> Vectors:
         return normalized(self._encoder.encode(batch) @ self._axes)
 
+    def sentence_vectors(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of USE-multilingual itself, of length one."""
+        return normalized(self._encoder.encode([tokens.ids for tokens in self.tokenize(texts)]))
+
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         return Backbone.encode_tokens(self, texts)
 

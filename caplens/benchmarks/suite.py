@@ -9,7 +9,7 @@ from caplens.benchmarks.base import Benchmark
 from caplens.benchmarks.evaluate import evaluate_metrics
 from caplens.benchmarks.published_by_model import reported_languages
 from caplens.benchmarks.registry import get_benchmark, list_benchmarks
-from caplens.benchmarks.translations import languages_of
+from caplens.benchmarks.translations import kept_qualities, languages_of
 from caplens.comparison.languages import Quality, correlate_languages, read_quality
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
@@ -58,6 +58,8 @@ def run_suite(options: SuiteOptions, data: Path, metrics: Sequence[Metric], imag
                 suite.not_run[f"{benchmark.name} ({lang}, {protocol})"] = str(error)
             else:
                 suite.results.append(result)
+        if options.translation_quality is None and len(runs) > 1:
+            quality = {**(quality or {}), **kept_qualities(benchmark, home)} or None
         if options.langs is None and runs:
             _note_absent_languages(suite, benchmark, home)
     if not suite.results:

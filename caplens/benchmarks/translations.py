@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from caplens.benchmarks.base import Benchmark, BenchmarkData
+from caplens.data.formats.json_document import finite_number
 from caplens.data.languages import base_language, language_names
 from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
@@ -47,7 +48,7 @@ def load_translated(benchmark: Benchmark[Any], home: Path, protocol: str, lang: 
     """The English data with translated captions and references; what is not translated has no caption, and a warning."""
     path = _files(benchmark, home)[lang]
     translations: dict[str, Sample] = {}
-    for sample in SampleFile(path):
+    for sample in SampleFile(path, caption_required=False):
         if sample.lang is not None and base_language(sample.lang) != lang:
             raise InputError(f"{path}: the caption {sample.id!r} is in {sample.lang!r}, not in {lang!r} as the file's name says.")
         translations[sample.id] = sample
@@ -69,6 +70,17 @@ def load_translated(benchmark: Benchmark[Any], home: Path, protocol: str, lang: 
 
 
 def _translated(sample: Sample, translation: Sample | None, lang: str) -> Sample:
-    if translation is None:
+    if translation is None or not translation.caption:
         return replace(sample, caption="", references=(), lang=lang, invalid=f"there is no translation into {lang!r}")
     return replace(sample, caption=translation.caption, references=translation.references, lang=lang, source=sample.caption)
+
+
+def kept_qualities(benchmark: Benchmark[Any], home: Path) -> dict[tuple[str, str], float]:
+    """(language, caption) -> the quality that `caplens translate` estimated, from the files of translations."""
+    qualities: dict[tuple[str, str], float] = {}
+    for lang, path in _files(benchmark, home).items():
+        for sample in SampleFile(path, caption_required=False):
+            quality = finite_number(sample.meta.get("quality"))
+            if sample.caption and quality is not None:
+                qualities[lang, sample.caption] = quality
+    return qualities

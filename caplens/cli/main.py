@@ -26,6 +26,7 @@ COMMANDS = {
     "perturb": "perturb",
     "robustness": "robustness",
     "report": "report",
+    "translate": "translate",
     "augment": "augment",
     "leakage": "leakage",
     "convert": "convert",

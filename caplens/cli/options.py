@@ -124,6 +124,7 @@ class MetricOptions:
     mid: Annotated[Path | None, typer.Option("--mid", help="The file of 'mid fit'. \\[default: fit MID on the references]")] = (
         None
     )
+    qe_model: Annotated[str | None, typer.Option(help="The folder of the model of cometkiwi, xcomet-qe or metricx24-qe.")] = None
     shrinkage: Annotated[
         str | None, typer.Option(help="What is added to the variances of MID, or ledoit-wolf. \\[default: 0]")
     ] = None
@@ -194,6 +195,7 @@ class ModelOptions:
             "tokenizer": metrics.tokenizer,
             "mid": metrics.mid,
             "shrinkage": metrics.shrinkage,
+            "qe_model": metrics.qe_model,
             "model": self.model[0] if self.model and len(self.model) == 1 else None,
             "prompt": _parsed_prompt(self.prompt),
             "weight": self.weight,

@@ -52,6 +52,9 @@ def score(
     ] = None,
     resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
+    via_english: Annotated[
+        str | None, typer.Option(help="Translate captions into English by this translator first ('caplens translate --help').")
+    ] = None,
     example: Annotated[bool, typer.Option("--example", help="Score the example inside the package.")] = False,
 ) -> None:
     """Score captions against references and images: per caption, per language and over all, with error bars.
@@ -66,21 +69,27 @@ def score(
         )
     if example and (models.images is not None or references is not None):
         raise InputError("the example has its own images and references; leave --images and --references off.")
+    if via_english is not None and (captions is None or references is not None):
+        raise InputError("--via-english translates captions of a file, and takes no references: it is for scores with images.")
     form = output.checked(captions, references, metrics.df)
     names = listed(metrics.metric) or (list(EXAMPLE_METRICS) if example else None)
     columns = listed(keep_columns)
-    with as_file(files("caplens").joinpath("examples")) as shipped:
-        result = api.score(
-            shipped / "good.jsonl" if captions is None else captions,
-            names,
-            references=references,
-            images=shipped if captions is None else models.images,
-            strict=strict,
-            keep_columns=columns == ["all"] or columns or False,
-            resamples=resamples,
-            seed=seed,
-            options=models.scoring(metrics, lang, names),
-        )
+    options = models.scoring(metrics, lang, names)
+    if via_english is not None and captions is not None:
+        result = api.score_via_english(captions, names, translator=via_english, images=models.images, options=options)
+    else:
+        with as_file(files("caplens").joinpath("examples")) as shipped:
+            result = api.score(
+                shipped / "good.jsonl" if captions is None else captions,
+                names,
+                references=references,
+                images=shipped if captions is None else models.images,
+                strict=strict,
+                keep_columns=columns == ["all"] or columns or False,
+                resamples=resamples,
+                seed=seed,
+                options=options,
+            )
     inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
     write_result(result, output.output, form, None if example else inputs)
     if result.failed:

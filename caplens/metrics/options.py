@@ -43,6 +43,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "frames": (int,),
     "fps": (int, float),
     "idf": (str, PathLike),
+    "qe_model": (str,),
 }
 """Option -> what its value may be, beside None."""
 
@@ -85,6 +86,8 @@ class ScoringOptions:
         The frames of a video that are looked at: so many, evenly spaced, or so many per second.
     idf
         The captions by which EMScore knows rare words: a file, or `none`. By default the references, else the captions.
+    qe_model
+        The folder of the model of COMETKiwi, XCOMET or MetricX.
     """
 
     lang: str | None = None
@@ -108,6 +111,7 @@ class ScoringOptions:
     frames: int = DEFAULT_FRAMES
     fps: float | None = None
     idf: str | PathLike[str] | None = None
+    qe_model: str | None = None
 
     def __post_init__(self) -> None:
         for name, types in _TYPES.items():
@@ -155,11 +159,14 @@ class ScoringOptions:
             DEFAULT if self.model is None else self.model,
             store=self.store,
             keep_store=self.keep_store,
-            load=LoadOptions(self.device, self.dtype, self.offline, self.trust_remote_code),
+            load=self.load_options(),
             batch_size=self.batch_size,
             workers=self.workers,
             overlong=self.overlong,
         )
+
+    def load_options(self) -> LoadOptions:
+        return LoadOptions(self.device, self.dtype, self.offline, self.trust_remote_code)
 
     def frame_choice(self) -> FrameChoice:
         return check_choice(self.frames, self.fps)
@@ -199,3 +206,4 @@ class ScoringKeywords(TypedDict, total=False):
     frames: int
     fps: float | None
     idf: str | PathLike[str] | None
+    qe_model: str | None

@@ -84,6 +84,14 @@ METRICS = {
     "refclip+cider": MetricEntry(
         "clip_cider", "RefClipCider", "image, references, model", "the mean of RefCLIPScore and CIDEr-D"
     ),
+    "mini-qe": MetricEntry(
+        "mini_qe", "MiniQe", "source, model", "cosine of a translation and its source, by a multilingual model"
+    ),
+    "use-qe": MetricEntry("use_qe", "UseQe", "source", "cosine of a translation and its source, by USE-multilingual (extra use)"),
+    "cometkiwi": MetricEntry("cometkiwi", "CometKiwi", "source, --qe-model", "COMETKiwi: quality of a translation, no reference"),
+    "xcomet-qe": MetricEntry("cometkiwi", "XComet", "source, --qe-model", "XCOMET without a reference: its regression score"),
+    "metricx23-qe": MetricEntry("metricx", "MetricX23", "source, --qe-model", "MetricX-23-QE: error of a translation, 0 to 25"),
+    "metricx24-qe": MetricEntry("metricx", "MetricX24", "source, --qe-model", "MetricX-24-QE: error of a translation, 0 to 25"),
     "meteor": MetricEntry("meteor", "Meteor", "references, Java", "METEOR 1.5, English (0 to 1)"),
     "spice": MetricEntry("spice", "Spice", "references, Java", "SPICE 1.0, English (0 to 1)"),
 }

@@ -14,7 +14,7 @@ from caplens.errors import InputError, reason
 from caplens.libraries import require
 from caplens.progress import logger
 from caplens.translation.base import Hypothesis, Translations
-from caplens.translation.hf import LAYOUT, HuggingFaceTranslator, too_long
+from caplens.translation.hf import LAYOUT, LONGEST_OUTPUT, HuggingFaceTranslator, too_long
 
 _TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _AT_ONCE = 2048
@@ -95,7 +95,7 @@ class CTranslate2Translator:
             return_scores=True,
             max_batch_size=_AT_ONCE,
             batch_type="tokens",
-            max_decoding_length=256,
+            max_decoding_length=min(LONGEST_OUTPUT, limit - 1),
         )
         for place, output in zip(places, outputs, strict=True):
             texts_ = [

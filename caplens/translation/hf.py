@@ -18,7 +18,8 @@ _TYPES = {"m2m_100": "m2m100", "mbart": "mbart", "marian": "opus", "t5": "madlad
 """The type of a model in its configuration -> its family."""
 _BEAMS_AT_ONCE = 400
 """Beams that are searched together: texts times beams."""
-_LONGEST_OUTPUT = 256
+LONGEST_OUTPUT = 128
+"""Tokens of a translation, whatever else is translated with it."""
 LAYOUT = Layout((("config.json",), (*SEQUENCE_TO_SEQUENCE.required[1], "source.spm", "vocab.json")), SEQUENCE_TO_SEQUENCE.weights)
 
 
@@ -145,7 +146,7 @@ class HuggingFaceTranslator:
                     **forced,
                     num_beams=beams,
                     num_return_sequences=n,
-                    max_new_tokens=min(_LONGEST_OUTPUT, 2 * int(batch["input_ids"].shape[1]) + 20),
+                    max_new_tokens=min(LONGEST_OUTPUT, limit - 1),
                     do_sample=False,
                     return_dict_in_generate=True,
                     output_scores=True,

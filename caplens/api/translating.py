@@ -1,0 +1,135 @@
+"""Translating captions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from caplens.api.metrics import Metrics, metrics_of
+from caplens.data.inputs import Captions, ImagesInput, read_captions
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.metrics.options import ScoringKeywords, ScoringOptions
+from caplens.results.scores import ScoreResult
+from caplens.text.identification import LanguageModel
+from caplens.translation import TranslationOptions, TranslationReport, Translator, load_translator, translate_samples
+from caplens.translation.selection import MBR
+from caplens.translation.store import TranslationStore
+
+
+def translate(
+    samples: Captions,
+    to: str,
+    translator: str | Translator,
+    *,
+    source: str = "en",
+    nbest: int = 1,
+    beams: int = 5,
+    qe: Metrics | None = None,
+    images: ImagesInput = None,
+    check_language: bool = True,
+    language_model: LanguageModel | None = None,
+    options: ScoringOptions | None = None,
+    **keywords: Unpack[ScoringKeywords],
+) -> tuple[list[Sample], TranslationReport]:
+    """Translate captions and references, and keep the best of several translations.
+
+    Parameters
+    ----------
+    samples
+        Captions, as `score` takes them.
+    to, source
+        Codes of the languages to translate into and from.
+    translator
+        `hf:ORG/NAME`, `ct2:ORG/NAME`, `endpoint:URL,model=NAME`, `file:PATH`, or a `Translator`.
+    nbest, beams
+        How many translations of each text are asked for, and how many beams are searched.
+    qe
+        By which metrics one of them is chosen, such as `mini-qe`, `use-qe`, `cometkiwi` or, with images, `clipscore`; `mbr` for
+        the one that is most like the others. Several are combined by ranks. Without, the first is kept.
+    images
+        As for `score`, for metrics that look at the image.
+    check_language, language_model
+        Whether translations in another language are dropped, and what identifies languages.
+    options, **keywords
+        As for `score`: `model`, `qe_model`, `device`, `store`, ….
+
+    Returns
+    -------
+    list of Sample, TranslationReport
+        The samples with translated captions, and what became of the texts.
+
+    Raises
+    ------
+    InputError
+        If the translator does not know the languages, or something that was passed cannot be used.
+
+    Examples
+    --------
+    >>> translated, report = caplens.translate("captions.jsonl", "de", "file:german.jsonl")  # doctest: +SKIP
+    """
+    options = ScoringOptions.of(options, **keywords)
+    names = [name.strip() for name in qe.split(",")] if isinstance(qe, str) else list(qe or ())
+    metrics = metrics_of("score", [name for name in names if name != MBR], images, options) if set(names) - {MBR} else []
+    unsuitable = next((metric.name for metric in metrics if "references" in metric.needs), None)
+    if unsuitable is not None:
+        raise InputError(f"{unsuitable} needs references, and a translation has none; choose a quality estimate such as mini-qe.")
+    if isinstance(translator, str):
+        translator = load_translator(translator, max(beams, nbest), options.load_options())
+    folder = options.store if isinstance(options.store, str | Path) else None
+    settings = TranslationOptions(nbest, metrics, MBR in names, check_language, language_model, store=TranslationStore(folder))
+    joined = list(read_captions(samples, None, images, None))
+    return translate_samples(joined, translator, to, source, settings)
+
+
+def score_via_english(
+    samples: Captions,
+    metrics: Metrics | None = None,
+    *,
+    translator: str | Translator,
+    images: ImagesInput = None,
+    source: str | None = None,
+    options: ScoringOptions | None = None,
+    **keywords: Unpack[ScoringKeywords],
+) -> ScoreResult:
+    """Translate captions into English and score the translations: the baseline for multilingual models.
+
+    Parameters
+    ----------
+    samples, metrics, images, options, **keywords
+        As for `score`; the captions are in one language.
+    translator
+        As for `translate`.
+    source
+        The language of captions that name none.
+
+    Returns
+    -------
+    ScoreResult
+        With `via` in the signatures. Captions that could not be translated have no score.
+    """
+    from caplens.api.scoring import score
+
+    options = ScoringOptions.of(options, **keywords)
+    if isinstance(translator, str):
+        translator = load_translator(translator, options=options.load_options())
+    joined = list(read_captions(samples, None, images, options.lang))
+    by_language: dict[str, list[Sample]] = {}
+    for sample in joined:
+        by_language.setdefault(sample.lang or source or options.lang or "en", []).append(sample)
+    english: dict[int, Sample] = {}
+    for lang, of_language in by_language.items():
+        settings = TranslationOptions(check_language=False)
+        rows = of_language if lang == "en" else translate_samples(of_language, translator, "en", lang, settings)[0]
+        english.update((id(old), replace(new, caption=new.caption or "")) for old, new in zip(of_language, rows, strict=True))
+    result = score([english[id(sample)] for sample in joined], metrics, options=replace(options, lang="en"))
+    via = f"|via:{translator.name}@{translator.fingerprint[:8]}"
+    result.metrics = {name: replace(scores, signature=scores.signature + via) for name, scores in result.metrics.items()}
+    return result
+
+
+def suffixes(langs: Sequence[str], output: Path) -> dict[str, Path]:
+    """Language -> the file to write: the output itself for one language, with the language before its suffix for several."""
+    if len(langs) == 1:
+        return {langs[0]: output}
+    return {lang: output.with_name(f"{output.stem}.{lang}{output.suffix}") for lang in langs}

@@ -1,0 +1,117 @@
+"""`caplens translate`: captions, references and benchmarks in other languages."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from caplens.api.translating import suffixes
+from caplens.api.translating import translate as translate_captions
+from caplens.benchmarks.evaluate import load_checked
+from caplens.benchmarks.registry import get_benchmark
+from caplens.cli.command import Outcome, command
+from caplens.cli.options import AllowFormulas, MetricOptions, ModelOptions, listed
+from caplens.cli.output import info, warn
+from caplens.data import Sample, SampleFile, write_samples
+from caplens.data.replacing import ensure_apart, ensure_writable
+from caplens.errors import InputError
+from caplens.text.identification import load_language_model
+from caplens.translation import TranslationReport
+
+EXAMPLES = """
+caplens translate captions.jsonl german.jsonl --to de --translator hf:facebook/m2m100_418M
+caplens translate captions.jsonl out.jsonl --to de,fr,zh --translator hf:facebook/m2m100_1.2B --beams 100 --nbest 25 --qe mini-qe
+caplens translate captions.jsonl german.jsonl --to de --translator file:translations.jsonl --nbest 25 --qe mini-qe,mbr
+caplens translate --benchmark vicr --data vicr --to de,fr --translator ct2:facebook/m2m100_1.2B --nbest 25 --qe mini-qe
+"""
+
+
+def translate(
+    models: ModelOptions,
+    metrics: MetricOptions,
+    translator: Annotated[
+        str, typer.Option(help="hf:ORG/NAME, ct2:ORG/NAME, endpoint:URL,model=NAME, or file:PATH of ready translations.")
+    ],
+    to: Annotated[list[str], typer.Option(help="Languages to translate into (de,fr,zh).")],
+    captions: Annotated[Path | None, typer.Argument(help="Any file of captions or references.")] = None,
+    target: Annotated[
+        Path | None, typer.Argument(help="The file to write; for several languages, each has its code before the suffix.")
+    ] = None,
+    source: Annotated[str, typer.Option("--from", help="The language of the captions.")] = "en",
+    benchmark: Annotated[str | None, typer.Option(help="Instead of a file, a benchmark whose files are in --data.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder of the benchmark, where NAME.LANG.jsonl is written.")] = None,
+    beams: Annotated[int, typer.Option(min=1, max=1000, help="Beams of the search.")] = 5,
+    nbest: Annotated[int, typer.Option(min=1, max=1000, help="Translations of each text to choose from.")] = 1,
+    qe: Annotated[
+        list[str] | None,
+        typer.Option(help="What chooses: mini-qe, use-qe, cometkiwi, clipscore with --images, mbr. \\[default: the first]"),
+    ] = None,
+    language_check: Annotated[
+        bool, typer.Option("--language-check/--no-language-check", help="Drop translations in another language.")
+    ] = True,
+    langid: Annotated[
+        Path | None, typer.Option(help="A file of fastText that identifies languages. \\[default: py3langid]")
+    ] = None,
+    allow_formulas: AllowFormulas = False,
+) -> Outcome:
+    """Translate captions and references, and keep the best of several translations.
+
+    Of --nbest translations, those in another language are dropped, and the best by --qe is kept; each row says which it was and
+    with what estimates. Translations are kept by content: nothing is translated twice, and a stopped command goes on.
+    """
+    langs = listed(to) or []
+    samples, output = _inputs(captions, target, benchmark, data)
+    files = suffixes(langs, output) if benchmark is None else {lang: output / f"{benchmark}.{lang}.jsonl" for lang in langs}
+    for file in files.values():
+        ensure_writable(file)
+        ensure_apart(file, captions)
+    written: dict[str, Any] = {}
+    failed = 0
+    for lang, file in files.items():
+        translated, report = translate_captions(
+            samples,
+            lang,
+            translator,
+            source=source,
+            nbest=nbest,
+            beams=beams,
+            qe=listed(qe),
+            images=models.images,
+            check_language=language_check,
+            language_model=load_language_model(langid) if langid is not None else None,
+            options=models.scoring(metrics, names=listed(qe) or ["length"]),
+        )
+        count = write_samples(translated, file, allow_formulas=allow_formulas)
+        info(f"{count:,} samples in {lang} written to {file}; {_described(report)}")
+        warn([f"{number:,} texts were not translated: {why}." for why, number in report.failed.items()])
+        failed += sum(report.failed.values())
+        written[lang] = {"written": str(file), "samples": count, "texts": report.texts, "changed": report.changed}
+        written[lang]["wrong_language"] = report.wrong_language
+    return Outcome({"languages": written, "failed": failed}, 3 if failed else 0)
+
+
+def _inputs(
+    captions: Path | None, target: Path | None, benchmark: str | None, data: Path | None
+) -> tuple[list[Sample] | SampleFile, Path]:
+    """The samples to translate, and the file or folder to write."""
+    if benchmark is None:
+        if captions is None or target is None:
+            raise InputError("give a file of captions and the file to write, or a benchmark with --benchmark and --data.")
+        return SampleFile(captions, caption_required=False), target
+    if captions is not None or data is None:
+        raise InputError("a benchmark is translated in its own folder: give --data, and no files.")
+    chosen = get_benchmark(benchmark)
+    home = chosen.home(data)
+    return load_checked(chosen, home, next(iter(chosen.protocols)), "en").samples, home
+
+
+def _described(report: TranslationReport) -> str:
+    """What became of the texts, in one line."""
+    return (
+        f"{report.translated:,} of {report.texts:,} texts translated, {report.changed:,} not by the first translation,"
+        f" {report.wrong_language:,} without one in the language"
+    )
+
+
+def register(app: typer.Typer) -> None:
+    command(app, examples=EXAMPLES)(translate)

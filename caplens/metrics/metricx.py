@@ -1,0 +1,76 @@
+"""MetricX-23-QE and MetricX-24-QE (Juraska et al. 2023, 2024): an mT5 whose first output token's logit is the error, 0 to 25."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from caplens.arrays import Floats
+from caplens.backbones.load_options import LoadOptions
+from caplens.backbones.pretrained import from_configuration
+from caplens.metrics.options import ScoringOptions
+from caplens.metrics.quality_estimation import Pair, QualityEstimate
+from caplens.metrics.translation_models import encoder_of, find_files, load_strictly, weights_of
+
+_BATCH, _MOST_TOKENS = 8, 1024
+_ERROR_TOKEN = 250089
+_MOST = 25.0
+
+
+class MetricX23(QualityEstimate):
+    """The estimated error of a translation: lower is better."""
+
+    name = "metricx23-qe"
+    lower_is_better = True
+    prompt = "candidate: {translation} source: {source}"
+
+    def __init__(self, model: str | None, options: LoadOptions | None = None, lang: str | None = None) -> None:
+        super().__init__(lang)
+        self._options = options or LoadOptions()
+        self._files = find_files(self.name, model, self._options.dtype)
+        self._loaded: tuple[Any, Any, Any, str] | None = None
+
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        return cls(options.qe_model, LoadOptions(options.device, "fp32", options.offline), options.lang)
+
+    def _load(self) -> tuple[Any, Any, Any, str]:
+        if self._loaded is None:
+            torch, tokenizer, config, device = encoder_of(self._files, None, self._options)
+            import transformers
+
+            network = from_configuration(transformers.AutoModelForSeq2SeqLM, config)
+            weights = weights_of(self._files)
+            shared = weights.get("shared.weight")
+            if shared is not None:
+                # Checkpoints may leave out what is the same as the shared embedding.
+                for name in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):
+                    weights.setdefault(name, shared)
+            load_strictly(network, weights, self._files)
+            self._loaded = torch, tokenizer, network.to(device).eval(), device
+        return self._loaded
+
+    def estimate(self, pairs: Sequence[Pair]) -> Floats:
+        torch, tokenizer, network, device = self._load()
+        errors: list[float] = []
+        for start in range(0, len(pairs), _BATCH):
+            texts = [
+                self.prompt.format(source=source, translation=translation)
+                for source, translation in pairs[start : start + _BATCH]
+            ]
+            # Without the end marker, as the models were trained.
+            ids = [row[:-1] for row in tokenizer(texts, truncation=True, max_length=_MOST_TOKENS)["input_ids"]]
+            batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(device)
+            first = torch.zeros((len(ids), 1), dtype=torch.long, device=device)
+            with torch.inference_mode():
+                logits = network(**batch, decoder_input_ids=first).logits
+            errors += logits[:, 0, min(_ERROR_TOKEN, logits.shape[-1] - 1)].float().clamp(0, _MOST).cpu().tolist()
+        return np.array(errors)
+
+    def signature_fields(self) -> dict[str, object]:
+        return {"model": f"{self._files.folder.name}@{self._files.fingerprint[:8]}"}
+
+
+class MetricX24(MetricX23):
+    name = "metricx24-qe"
+    prompt = "source: {source} candidate: {translation}"

@@ -1,0 +1,82 @@
+"""Quality-estimation models: where their files are, and their weights checked key by key, without the packages they came with."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from caplens.backbones.hub import fingerprint, folder_of
+from caplens.backbones.load_options import LoadOptions
+from caplens.backbones.pretrained import library, open_pretrained
+from caplens.backbones.torch_backbone import choose_device, read_weights
+from caplens.errors import InputError, option, reason
+from caplens.libraries import require
+
+_WEIGHTS = ("model.safetensors", "checkpoints/model.ckpt", "model.ckpt", "pytorch_model.bin")
+_SHOWN = 5
+
+
+class ModelFiles(NamedTuple):
+    """The folder of a model, its weights, and the hash of both."""
+
+    folder: Path
+    weights: Path
+    fingerprint: str
+
+
+def find_files(metric: str, name: str | None, dtype: str) -> ModelFiles:
+    """The files of a quality-estimation model, in a folder as `hf download` lays it out."""
+    if name is None:
+        raise InputError(f"{metric} needs its model: name the folder of it with {option('qe_model', 'FOLDER')}.")
+    folder = folder_of(name)
+    if folder is None:
+        raise InputError(
+            f"{name}: there is no such folder. Get the model of {metric} with: hf download ORG/NAME --local-dir FOLDER"
+        )
+    weights = next((folder / file for file in _WEIGHTS if (folder / file).is_file()), None)
+    if weights is None:
+        raise InputError(f"{folder}: {' or '.join(_WEIGHTS)} is missing, so this is not a model of {metric}.")
+    settings = sorted(path for pattern in ("*.json", "*.yaml", "*.model") for path in folder.glob(pattern))
+    return ModelFiles(folder, weights, fingerprint([weights, *settings], metric, 1, dtype))
+
+
+def encoder_of(files: ModelFiles, encoder: str | None, options: LoadOptions) -> tuple[Any, Any, Any, str]:
+    """PyTorch, the tokenizer, the configuration of the encoder, and the device.
+
+    COMET's checkpoints have the weights of the encoder, and neither its tokenizer nor its configuration: these are in the same
+    folder, or in that of the encoder.
+    """
+    transformers, torch = library(str(files.folder)), require("torch", "Estimating quality", "hf")
+    folder = files.folder if encoder is None else folder_of(encoder)
+    if folder is None or not (folder / "config.json").is_file():
+        raise InputError(
+            f"{files.folder}: the encoder's config.json and tokenizer are needed beside the checkpoint. Put those of its encoder"
+            " there (hf download microsoft/infoxlm-large config.json tokenizer.json sentencepiece.bpe.model)."
+        )
+    try:
+        tokenizer = open_pretrained(transformers.AutoTokenizer, folder, local_files_only=True)
+        config = open_pretrained(transformers.AutoConfig, folder, local_files_only=True)
+    except Exception as error:
+        # Each class of tokenizer and configuration raises errors of its own.
+        raise InputError(f"{folder}: transformers cannot read the encoder ({reason(error)}).") from None
+    return torch, tokenizer, config, choose_device(options.device, torch)
+
+
+def weights_of(files: ModelFiles) -> dict[str, Any]:
+    """The tensors of the checkpoint by name."""
+    return read_weights(files.weights)
+
+
+def load_strictly(module: Any, weights: Mapping[str, Any], files: ModelFiles, ignored: Sequence[str] = ()) -> None:
+    """Fill a module with weights; an error that names the keys if they are not those of the module."""
+    expected, given = module.state_dict(), {key: value for key, value in weights.items() if not key.startswith(tuple(ignored))}
+    missing = [key for key in expected if key not in given]
+    surplus = [key for key in given if key not in expected]
+    shaped = [key for key in expected if key in given and given[key].shape != expected[key].shape]
+    problems = {"missing": missing, "unknown": surplus, "of another shape": shaped}
+    wrong = {kind: keys for kind, keys in problems.items() if keys}
+    if wrong:
+        described = "; ".join(
+            f"{kind}: {', '.join(keys[:_SHOWN])}{' …' if len(keys) > _SHOWN else ''}" for kind, keys in wrong.items()
+        )
+        raise InputError(f"{files.weights}: these are not the weights of this model ({described}).")
+    module.load_state_dict(given)

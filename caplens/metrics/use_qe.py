@@ -1,0 +1,34 @@
+"""use-qe: the cosine of a source and its translation in USE-multilingual (Yang et al. 2020), for 15 languages (extra `use`)."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from caplens.arrays import Floats
+from caplens.backbones.mini_use import LANGUAGES, NAME, MiniUseBackbone
+from caplens.backbones.registry import load_backbone
+from caplens.metrics.options import ScoringOptions
+from caplens.metrics.quality_estimation import Pair, QualityEstimate
+
+
+class UseQe(QualityEstimate):
+    name = "use-qe"
+    languages = frozenset(LANGUAGES)
+
+    def __init__(self, lang: str | None = None) -> None:
+        super().__init__(lang)
+        backbone = load_backbone(NAME)
+        assert isinstance(backbone, MiniUseBackbone)
+        self._backbone = backbone
+
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        return cls(options.lang)
+
+    def estimate(self, pairs: Sequence[Pair]) -> Floats:
+        vectors = self._backbone.sentence_vectors([text for pair in pairs for text in pair]).reshape(len(pairs), 2, -1)
+        return np.asarray((vectors[:, 0].astype(np.float64) * vectors[:, 1].astype(np.float64)).sum(-1))
+
+    def signature_fields(self) -> dict[str, object]:
+        return {"model": f"use-multilingual-v3@{self._backbone.fingerprint[:8]}"}

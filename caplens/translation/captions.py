@@ -1,0 +1,234 @@
+"""Translating captions and references: every distinct text once, the best of its translations kept, with how it was chosen."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from caplens.arrays import Floats
+from caplens.data.languages import CROSSMODAL_3600, base_language
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.metrics.base import Metric
+from caplens.metrics.scoring import run_metrics
+from caplens.progress import note_kept, track
+from caplens.text.identification import LanguageModel
+from caplens.translation.base import Hypothesis, Translations, Translator, check_pair
+from caplens.translation.selection import MBR, Selected, bayes_quality, distinct, in_language, select
+from caplens.translation.store import TranslationStore, translation_key
+
+_BATCH = 64
+"""Texts that are translated, and kept, together."""
+QUALITY = "quality"
+"""The column of the first quality estimate, by which `bench` splits translations."""
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """How texts are translated.
+
+    Parameters
+    ----------
+    nbest
+        Translations that the translator is asked for.
+    metrics
+        Quality estimates by which one of them is chosen; without any, the first is kept.
+    mbr
+        Whether the one that is most like the others is chosen, alone or beside the estimates.
+    check_language
+        Whether translations in another language are dropped.
+    language_model
+        What identifies languages; by default py3langid.
+    plausible
+        Languages that a translation may be in by mistake; by default the 36 of Crossmodal-3600.
+    store
+        Where translations are kept; by default in the user's cache.
+    """
+
+    nbest: int = 1
+    metrics: Sequence[Metric] = ()
+    mbr: bool = False
+    check_language: bool = True
+    language_model: LanguageModel | None = None
+    plausible: Sequence[str] = tuple(CROSSMODAL_3600)
+    store: TranslationStore = field(default_factory=TranslationStore)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nbest <= 1000:
+            raise InputError(f"between 1 and 1,000 translations of each text can be asked for, not {self.nbest}.")
+
+
+@dataclass
+class TranslationReport:
+    """What became of the texts."""
+
+    texts: int = 0
+    translated: int = 0
+    changed: int = 0
+    """Texts of which another translation than the first was kept."""
+    wrong_language: int = 0
+    """Texts without any translation in the target language."""
+    first_in_wrong_language: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    """Why texts were not translated -> how many."""
+
+
+def translate_samples(
+    samples: Sequence[Sample], translator: Translator, target: str, source: str = "en", options: TranslationOptions | None = None
+) -> tuple[list[Sample], TranslationReport]:
+    """The samples in another language.
+
+    Parameters
+    ----------
+    samples
+        Captions, references, or both.
+    translator
+        What translates them.
+    target, source
+        Codes of languages; captions that name another language than the source are an error.
+    options
+        How one of several translations is chosen.
+
+    Returns
+    -------
+    list of Sample, TranslationReport
+        The samples with their ids, translated captions and references, the old caption as `source`, and in `meta` how the
+        translation was chosen. One that could not be translated has no caption, and `translation_error` says why.
+
+    Raises
+    ------
+    InputError
+        If the languages are the same, or the translator does not know them.
+    """
+    options = options or TranslationOptions()
+    source, target = base_language(source), base_language(target)
+    check_pair(source, target)
+    foreign = next((sample for sample in samples if sample.lang and base_language(sample.lang) != source), None)
+    if foreign is not None:
+        raise InputError(
+            f"the caption {foreign.id!r} is in {foreign.lang!r}, not in {source!r}; translate one language at a time."
+        )
+    translator.check_languages(source, target)
+    images = {text: sample.image for sample in reversed(samples) for text in _texts_of(sample)}
+    texts = list(dict.fromkeys(text for sample in samples for text in _texts_of(sample)))
+    note_kept("Translations are kept, and the same command goes on.")
+    translations = _translate_all(texts, translator, source, target, options)
+    selected = _select_all(texts, translations, images, target, source, options)
+    report = TranslationReport(texts=len(texts), translated=len(selected))
+    for text in texts:
+        if text in selected:
+            report.changed += selected[text].changed
+            report.wrong_language += not selected[text].right_language
+        else:
+            why = translations[text].error or "the translator gave nothing"
+            report.failed[why] = report.failed.get(why, 0) + 1
+    return [_translated(sample, selected, translations, target, translator) for sample in samples], report
+
+
+def _texts_of(sample: Sample) -> Iterator[str]:
+    """The texts of a sample that can be translated."""
+    return (text for text in (sample.caption, *sample.references) if text and text.strip())
+
+
+def _translate_all(
+    texts: Sequence[str], translator: Translator, source: str, target: str, options: TranslationOptions
+) -> dict[str, Translations]:
+    """Text -> its translations, from the store where they are there. Each batch is kept before the next begins."""
+    keys = {text: translation_key(text, source, target, options.nbest, translator.fingerprint) for text in texts}
+    known = options.store.get(list(keys.values()))
+    translations = {text: Translations(known[key]) for text, key in keys.items() if key in known}
+    # Texts of one length are translated together, and the order does not depend on what is in the store.
+    missing = sorted((text for text in texts if text not in translations), key=lambda text: (len(text), text))
+    batches = [missing[start : start + _BATCH] for start in range(0, len(missing), _BATCH)]
+    for batch in track(batches, f"translating into {target}", len(missing), size=len):
+        results = translator.translate(batch, source, target, options.nbest)
+        options.store.put(
+            {keys[text]: result.hypotheses for text, result in zip(batch, results, strict=True) if not result.error}
+        )
+        translations.update(zip(batch, results, strict=True))
+    return translations
+
+
+def _select_all(
+    texts: Sequence[str],
+    translations: Mapping[str, Translations],
+    images: Mapping[str, Any],
+    target: str,
+    source: str,
+    options: TranslationOptions,
+) -> dict[str, Selected]:
+    """Text -> the translation that is kept, of texts that have any."""
+    candidates = {text: found for text in texts if (found := distinct(translations[text].hypotheses))}
+    qualities = _qualities(candidates, images, target, options.metrics)
+    selected = {}
+    for text, hypotheses in track(candidates.items(), "choosing translations", len(candidates)):
+        words = [hypothesis.text for _, hypothesis in hypotheses]
+        right = [True] * len(words)
+        if options.check_language:
+            right = in_language(words, target, [source, *options.plausible], options.language_model)
+        estimates = dict(qualities.get(text, {}))
+        if options.mbr:
+            estimates[MBR] = bayes_quality(words)
+        selected[text] = select(hypotheses, right, estimates)
+    return selected
+
+
+def _qualities(
+    candidates: Mapping[str, Sequence[tuple[int, Hypothesis]]], images: Mapping[str, Any], target: str, metrics: Sequence[Metric]
+) -> dict[str, dict[str, Floats]]:
+    """Text -> quality estimate -> its value for each hypothesis, higher is better."""
+    if not metrics:
+        return {}
+    samples = [
+        Sample(f"{number} {place}", hypothesis.text, image=images.get(text), source=text, lang=target)
+        for number, (text, hypotheses) in enumerate(candidates.items())
+        for place, hypothesis in hypotheses
+    ]
+    result = run_metrics(track(samples, "estimating quality", len(samples)), metrics)
+    by_text: dict[str, dict[str, Floats]] = {}
+    start = 0
+    for text, hypotheses in candidates.items():
+        part = slice(start, start + len(hypotheses))
+        start += len(hypotheses)
+        by_text[text] = {
+            metric.name: np.where(getattr(metric, "lower_is_better", False), -1.0, 1.0) * result[metric.name].values[part]
+            for metric in metrics
+        }
+    return by_text
+
+
+def _translated(
+    sample: Sample,
+    selected: Mapping[str, Selected],
+    translations: Mapping[str, Translations],
+    target: str,
+    translator: Translator,
+) -> Sample:
+    references = tuple(selected[text].text for text in sample.references if text in selected)
+    meta: dict[str, Any] = {**sample.meta, "translator": translator.name}
+    caption = sample.caption if sample.caption and sample.caption.strip() else None
+    chosen = selected.get(caption) if caption else None
+    if chosen is not None:
+        meta |= _choice(chosen)
+    elif caption:
+        meta["translation_error"] = translations[caption].error or "the translator gave nothing"
+    new = None if chosen is None else chosen.text
+    return replace(sample, caption=new, references=references, source=caption, lang=target, meta=meta)
+
+
+def _choice(chosen: Selected) -> dict[str, Any]:
+    """How a translation was chosen, as columns."""
+    columns: dict[str, Any] = {"rank": chosen.rank, "changed": chosen.changed, "right_language": chosen.right_language}
+    columns |= {"candidates": chosen.candidates, "wrong_language": chosen.wrong_language}
+    if chosen.log_probability is not None:
+        columns["log_probability"] = round(chosen.log_probability, 6)
+    if chosen.scores:
+        columns[QUALITY] = round(next(iter(chosen.scores.values())), 6)
+        columns["qualities"] = {name: round(value, 6) for name, value in chosen.scores.items()}
+    return columns
+
+
+def failed_rows(samples: Iterable[Sample]) -> int:
+    """Samples whose caption could not be translated."""
+    return sum("translation_error" in sample.meta for sample in samples)

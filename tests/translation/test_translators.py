@@ -1,0 +1,148 @@
+"""Translators: each family on a tiny model, endpoints on a server of the test, and files."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from extras import need
+
+from caplens.errors import CaplensError, InputError
+from caplens.translation import endpoint as endpoint_module
+from caplens.translation import load_translator
+
+TEXTS = ["a dog runs", "the red cat sleeps on grass"]
+
+
+@pytest.mark.parametrize("family", ["m2m100", "madlad", "marian"])
+def test_the_best_translation_is_that_of_the_library(translation_models, family):
+    transformers, torch = need("transformers"), need("torch")
+    folder = translation_models[family]
+    translator = load_translator(f"hf:{folder}", beams=4)
+    translator.check_languages("en", "de")
+    found = translator.translate(TEXTS, "en", "de", 3)
+    assert [len(result.hypotheses) for result in found] == [3, 3]
+    scores = [hypothesis.log_probability for hypothesis in found[0].hypotheses]
+    assert scores == sorted(scores, reverse=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    network = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    prefix, forced = {"madlad": "<2de> ", "marian": ">>deu<< ", "m2m100": ""}[family], {}
+    if family == "m2m100":
+        tokenizer.src_lang = "en"
+        forced = {"forced_bos_token_id": tokenizer.get_lang_id("de")}
+    for text, result in zip(TEXTS, found, strict=True):
+        inputs = tokenizer(prefix + text, return_tensors="pt")
+        with torch.inference_mode():
+            ids = network.generate(**inputs, **forced, num_beams=4, max_new_tokens=63, do_sample=False)
+        assert result.hypotheses[0].text == tokenizer.decode(ids[0], skip_special_tokens=True).strip()
+
+
+@pytest.mark.parametrize("family", ["m2m100", "madlad", "marian"])
+def test_unknown_languages_and_long_texts_are_told(translation_models, family):
+    translator = load_translator(f"hf:{translation_models[family]}")
+    with pytest.raises(InputError, match="does not translate 'quz'"):
+        translator.check_languages("en", "quz")
+    long, short = translator.translate(["dog " * 3000, "dog"], "en", "fr", 1)
+    assert "the translator takes" in long.error
+    assert short.hypotheses
+
+
+def test_ctranslate2_translates_as_transformers_does(translation_models, monkeypatch, tmp_path):
+    need("ctranslate2")
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    name = translation_models["marian"]
+    ours, theirs = (load_translator(f"{family}:{name}", beams=4) for family in ("ct2", "hf"))
+    first, second = ([result.hypotheses[0].text for result in one.translate(TEXTS, "en", "de", 1)] for one in (ours, theirs))
+    assert first == second
+    with pytest.raises(InputError, match="does not translate"):
+        ours.check_languages("en", "quz")
+
+
+def test_other_models_are_told(tmp_path):
+    need("transformers")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "vocab.txt").write_text("a")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="models of type 'bert' do not translate"):
+        load_translator(f"hf:{tmp_path}")
+
+
+@pytest.mark.parametrize("name", ["m2m100", "nobody:x", "hf:", "endpoint:http://x/v1", "endpoint:ftp://x,model=y"])
+def test_names_that_are_none_are_told(name):
+    with pytest.raises(InputError):
+        load_translator(name)
+
+
+class Server(BaseHTTPRequestHandler):
+    answers = []
+    seen = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append(body)
+        status, content = self.answers.pop(0) if self.answers else (200, chat(f"übersetzt {len(self.seen)}"))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(content.encode() if isinstance(content, str) else json.dumps(content).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def chat(text):
+    return {"choices": [{"message": {"content": text}}], "usage": {"prompt_tokens": 10, "completion_tokens": 3}}
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(endpoint_module, "_FIRST_WAIT", 0.01)
+    Server.answers, Server.seen = [], []
+    with HTTPServer(("127.0.0.1", 0), Server) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"endpoint:http://127.0.0.1:{http.server_port}/v1,model=tiny"
+        http.shutdown()
+
+
+def test_an_endpoint_translates_and_counts_its_tokens(server, caplog):
+    caplog.set_level("INFO", logger="caplens")
+    translator = load_translator(server)
+    (result,) = translator.translate(["a dog"], "en", "de", 2)
+    assert [hypothesis.text for hypothesis in result.hypotheses] == ["übersetzt 1", "übersetzt 2"]
+    assert "from English into German" in Server.seen[0]["messages"][0]["content"]
+    assert [body["temperature"] for body in Server.seen] == [0.0, 0.7]
+    translator.report_cost((1.0, 2.0))
+    assert "2 requests, 20 + 6 tokens, 0.0000 at these prices" in caplog.text
+
+
+def test_a_busy_endpoint_is_asked_again(server):
+    Server.answers = [(429, {}), (503, "busy"), (200, chat("gut"))]
+    (result,) = load_translator(server).translate(["a dog"], "en", "de", 1)
+    assert result.hypotheses[0].text == "gut"
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ([(200, {"nonsense": 1})], "something else than a text"),
+        ([(200, chat(""))], "answered with nothing"),
+        ([(200, {"choices": [{"message": {"content": 5}}]})], "something else than a text"),
+    ],
+)
+def test_an_endpoint_that_answers_nonsense_fails_one_text(server, answers, why):
+    Server.answers = list(answers)
+    first, second = load_translator(server).translate(["a dog", "a cat"], "en", "de", 1)
+    assert why in first.error
+    assert second.hypotheses
+
+
+@pytest.mark.parametrize("answers", [[(500, "")] * 9, [(200, "not json")] * 9, [(401, {})]])
+def test_an_endpoint_that_is_down_is_told(server, answers):
+    Server.answers = list(answers)
+    with pytest.raises(CaplensError, match="the server does not translate"):
+        load_translator(server).translate(["a dog"], "en", "de", 1)
+
+
+def test_no_server_is_told(monkeypatch):
+    monkeypatch.setattr(endpoint_module, "_FIRST_WAIT", 0.01)
+    with pytest.raises(CaplensError, match="the server does not translate"):
+        load_translator("endpoint:http://127.0.0.1:9/v1,model=x").translate(["a dog"], "en", "de", 1)
