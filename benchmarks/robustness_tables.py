@@ -35,7 +35,8 @@ def table(samples: list[Sample], images: Path, model: str, protocol: str, seeds:
         result = caplens.robustness(samples, ["clipscore"], images=images, model=model, protocol=protocol, seed=seed, resamples=0)
         for effect in result.effects:
             found.setdefault((effect.lang, effect.perturbation), []).append((effect.drop, effect.accuracy))
-    counts = ", ".join(f"{name} {count:,}" for name, count in (result.unchanged | result.skipped).items() if count)
+    left = {name: result.unchanged.get(name, 0) + result.skipped.get(name, 0) for name in result.skipped}
+    counts = ", ".join(f"{name} {count:,}" for name, count in left.items() if count)
     print(f"\n{model}, protocol {protocol}, {seeds} seeds; unchanged or skipped with the last: {counts or 'none'}\n")
     print(f"| | {' | '.join(KINDS)} |\n|{'---|' * (len(KINDS) + 1)}")
     for lang in (*LANGUAGES, "all"):
