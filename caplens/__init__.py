@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 from caplens.version import __version__
 
 if TYPE_CHECKING:
-    from caplens.api import agreement, bench, bench_many, compare, crossmodal, fit_mid, robustness, score, write_report
+    from caplens.api import (
+        agreement,
+        bench,
+        bench_many,
+        compare,
+        crossmodal,
+        fit_mid,
+        robustness,
+        score,
+        score_via_english,
+        translate,
+        write_report,
+    )
     from caplens.data import Rating, References, Sample, SampleFile, read_references
     from caplens.errors import CaplensError, InputError, MissingExtraError
     from caplens.metrics.function import metric

@@ -30,6 +30,7 @@ def set_up(root: Path) -> Path:
     shutil.copytree(flickr8k, root / "data" / "benchmarks" / "flickr8k")
     _videos(root, photos)
     _crossmodal(root)
+    _translations(root)
     _plugin(root)
     _models(root)
     return root
@@ -85,6 +86,20 @@ def _videos(root: Path, photos: Path) -> None:
     (root / "vatex-eval").mkdir()
     tiny_models.save_json(root / "vatex-eval", **vatex, human_scores=[[1, 2, 3]] * 3)
     _write(root / "clips.jsonl", [{"id": str(number), "video": "clip", "caption": "a cat"} for number in range(2)])
+
+
+def _translations(root: Path) -> None:
+    """English captions, ready translations of them, and a benchmark to translate."""
+    texts = ["a dog runs", "a cat sleeps", "the dog", "the cat"]
+    _write(root / "english.jsonl", [{"id": str(number), "caption": text} for number, text in enumerate(texts[:2])])
+    rows = [{"source": text, "caption": f"ein Hund und {text}", "lang": "de"} for text in texts]
+    _write(root / "translations.jsonl", rows)
+    (root / "vicr").mkdir(exist_ok=True)
+    rated = [
+        {"imgid": f"{number}.jpg", "caption": text, "score": number, "refs": [texts[number + 2]]}
+        for number, text in enumerate(texts[:2])
+    ]
+    tiny_models.save_json(root / "vicr", vicr_test=rated)
 
 
 def _crossmodal(root: Path) -> None:

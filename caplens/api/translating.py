@@ -107,6 +107,15 @@ def score_via_english(
     -------
     ScoreResult
         With `via` in the signatures. Captions that could not be translated have no score.
+
+    Raises
+    ------
+    InputError
+        If the translator does not know a language, or no caption can be scored.
+
+    Examples
+    --------
+    >>> caplens.score_via_english("german.jsonl", ["clipscore"], translator="hf:ORG/NAME", images="photos")  # doctest: +SKIP
     """
     from caplens.api.scoring import score
 

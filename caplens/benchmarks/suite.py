@@ -49,15 +49,7 @@ def run_suite(options: SuiteOptions, data: Path, metrics: Sequence[Metric], imag
         except InputError as error:
             suite.not_run[benchmark.name] = str(error)
             continue
-        for lang, protocol in runs:
-            try:
-                result = evaluate_metrics(
-                    benchmark, home, metrics, protocol, options.resamples, options.seed, images, lang, skip=True
-                )
-            except InputError as error:
-                suite.not_run[f"{benchmark.name} ({lang}, {protocol})"] = str(error)
-            else:
-                suite.results.append(result)
+        _run_benchmark(suite, benchmark, home, runs, options, metrics, images)
         if options.translation_quality is None and len(runs) > 1:
             quality = {**(quality or {}), **kept_qualities(benchmark, home)} or None
         if options.langs is None and runs:
@@ -66,6 +58,27 @@ def run_suite(options: SuiteOptions, data: Path, metrics: Sequence[Metric], imag
         raise InputError(next(iter(suite.not_run.values()), f"{data}: there are no files of any benchmark."))
     suite.correlations = _correlations(suite, quality)
     return suite
+
+
+def _run_benchmark(
+    suite: SuiteResult,
+    benchmark: Benchmark[Any],
+    home: Path,
+    runs: Sequence[tuple[str, str]],
+    options: SuiteOptions,
+    metrics: Sequence[Metric],
+    images: str | PathLike[str] | None,
+) -> None:
+    """Evaluate metrics on a benchmark in each language and by each protocol."""
+    for lang, protocol in runs:
+        try:
+            result = evaluate_metrics(
+                benchmark, home, metrics, protocol, options.resamples, options.seed, images, lang, skip=True
+            )
+        except InputError as error:
+            suite.not_run[f"{benchmark.name} ({lang}, {protocol})"] = str(error)
+        else:
+            suite.results.append(result)
 
 
 def _note_absent_languages(suite: SuiteResult, benchmark: Benchmark[Any], home: Path) -> None:

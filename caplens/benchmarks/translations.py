@@ -55,8 +55,8 @@ def load_translated(benchmark: Benchmark[Any], home: Path, protocol: str, lang: 
     english: BenchmarkData = benchmark.load(home, protocol, ENGLISH)
     if not any(sample.id in translations for sample in english.samples):
         raise InputError(
-            f"{path}: none of its ids is one of {benchmark.name}, such as {english.samples[0].id!r}. Translate what"
-            f" 'caplens bench {benchmark.name} --export-items' writes."
+            f"{path}: none of its ids is one of {benchmark.name}, such as {english.samples[0].id!r}. Make the file with"
+            " 'caplens translate'."
         )
     samples = [_translated(sample, translations.get(sample.id), lang) for sample in english.samples]
     missing = sum(sample.invalid is not None for sample in samples)

@@ -63,14 +63,7 @@ def score(
     score (no references, an image that cannot be read) gets null and a reason there, and is scored by the others. The exit status
     is 3 where a caption got no score at all, or something that was given could not be used.
     """
-    if (captions is None) != example:
-        raise InputError(
-            "name a file of captions, or use --example, not both." if example else "name a file of captions, or use --example."
-        )
-    if example and (models.images is not None or references is not None):
-        raise InputError("the example has its own images and references; leave --images and --references off.")
-    if via_english is not None and (captions is None or references is not None):
-        raise InputError("--via-english translates captions of a file, and takes no references: it is for scores with images.")
+    _check_inputs(captions, references, models, via_english, example=example)
     form = output.checked(captions, references, metrics.df)
     names = listed(metrics.metric) or (list(EXAMPLE_METRICS) if example else None)
     columns = listed(keep_columns)
@@ -94,6 +87,20 @@ def score(
     write_result(result, output.output, form, None if example else inputs)
     if result.failed:
         raise typer.Exit(3)
+
+
+def _check_inputs(
+    captions: Path | None, references: Path | None, models: ModelOptions, via_english: str | None, *, example: bool
+) -> None:
+    """An error for inputs that contradict each other."""
+    if (captions is None) != example:
+        raise InputError(
+            "name a file of captions, or use --example, not both." if example else "name a file of captions, or use --example."
+        )
+    if example and (models.images is not None or references is not None):
+        raise InputError("the example has its own images and references; leave --images and --references off.")
+    if via_english is not None and (captions is None or references is not None):
+        raise InputError("--via-english translates captions of a file, and takes no references: it is for scores with images.")
 
 
 def register(app: typer.Typer) -> None:

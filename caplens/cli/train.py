@@ -25,7 +25,7 @@ _LIBRARIES = ("torch", "safetensors", "sentencepiece", "onnx")
 _WHERE = "The model is the folder OUT/model, to be used with --model OUT/model."
 
 
-class Preset(StrEnum):
+class RecipePreset(StrEnum):
     caplens = "caplens"
     paper = "paper"
 
@@ -52,7 +52,8 @@ class RunOptions:
     out: Out
     config: Config = None
     preset: Annotated[
-        Preset | None, typer.Option(help="The recipe of caplens, or that of the paper (not for distill). \\[default: caplens]")
+        RecipePreset | None,
+        typer.Option(help="The recipe of caplens, or that of the paper (not for distill). \\[default: caplens]"),
     ] = None
     change: Changes = None
     device: Device = "auto"

@@ -86,7 +86,7 @@ def translate(
         warn([f"{number:,} texts were not translated: {why}." for why, number in report.failed.items()])
         failed += sum(report.failed.values())
         written[lang] = {"written": str(file), "samples": count, "texts": report.texts, "changed": report.changed}
-        written[lang]["wrong_language"] = report.wrong_language
+        written[lang] |= {"wrong_language": report.wrong_language, "first_in_wrong_language": report.first_in_wrong_language}
     return Outcome({"languages": written, "failed": failed}, 3 if failed else 0)
 
 
@@ -109,7 +109,7 @@ def _described(report: TranslationReport) -> str:
     """What became of the texts, in one line."""
     return (
         f"{report.translated:,} of {report.texts:,} texts translated, {report.changed:,} not by the first translation,"
-        f" {report.wrong_language:,} without one in the language"
+        f" {report.wrong_language:,} kept in another language (of first translations, {report.first_in_wrong_language:,})"
     )
 
 

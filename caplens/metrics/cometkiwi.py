@@ -13,7 +13,7 @@ from caplens.arrays import Floats
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.pretrained import from_configuration
 from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import Pair, QualityEstimate
+from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
 from caplens.metrics.translation_models import encoder_of, find_files, load_strictly, weights_of
 
 _BATCH, _MOST_TOKENS = 16, 512
@@ -46,10 +46,10 @@ class CometKiwi(QualityEstimate):
             self._loaded = torch, tokenizer, network.to(device).eval(), device
         return self._loaded
 
-    def estimate(self, pairs: Sequence[Pair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
         return np.array([score for scores, _ in self._run(pairs) for score in scores])
 
-    def _run(self, pairs: Sequence[Pair]) -> Any:
+    def _run(self, pairs: Sequence[SourcePair]) -> Any:
         """The scores and tags of batches."""
         torch, tokenizer, network, device = self._load()
         for start in range(0, len(pairs), _BATCH):

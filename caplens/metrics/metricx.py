@@ -9,7 +9,7 @@ from caplens.arrays import Floats
 from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.pretrained import from_configuration
 from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import Pair, QualityEstimate
+from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
 from caplens.metrics.translation_models import encoder_of, find_files, load_strictly, weights_of
 
 _BATCH, _MOST_TOKENS = 8, 1024
@@ -50,7 +50,7 @@ class MetricX23(QualityEstimate):
             self._loaded = torch, tokenizer, network.to(device).eval(), device
         return self._loaded
 
-    def estimate(self, pairs: Sequence[Pair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
         torch, tokenizer, network, device = self._load()
         errors: list[float] = []
         for start in range(0, len(pairs), _BATCH):

@@ -8,7 +8,7 @@ import numpy as np
 from caplens.arrays import Floats
 from caplens.embed import Engine, Text
 from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import Pair, QualityEstimate
+from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
 
 
 class MiniQe(QualityEstimate):
@@ -25,7 +25,7 @@ class MiniQe(QualityEstimate):
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.engine(), options.lang)
 
-    def estimate(self, pairs: Sequence[Pair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
         texts = self.engine.texts([Text(text) for pair in pairs for text in pair])
         vectors = texts.vectors[texts.index].astype(np.float64).reshape(len(pairs), 2, -1)
         return np.asarray((vectors[:, 0] * vectors[:, 1]).sum(-1))

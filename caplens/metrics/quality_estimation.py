@@ -14,7 +14,7 @@ from caplens.progress import track
 from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
 
 _CHUNK = 512
-Pair = tuple[str, str]
+SourcePair = tuple[str, str]
 """A source text and its translation."""
 
 
@@ -24,7 +24,7 @@ class PairCollector(Collector):
     def __init__(self, needs: frozenset[str], lang: str | None) -> None:
         super().__init__(needs)
         self.key = ("source and caption", needs, lang)
-        self.pairs: dict[int, Pair] = {}
+        self.pairs: dict[int, SourcePair] = {}
         self.langs: dict[int, str] = {}
         """Row -> the language of the caption."""
         self._lang = lang
@@ -47,7 +47,7 @@ class QualityEstimate(Metric):
         self.lang = lang
 
     @abstractmethod
-    def estimate(self, pairs: Sequence[Pair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
         """The estimate of each pair."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from caplens.arrays import Floats
 from caplens.backbones.mini_use import LANGUAGES, NAME, MiniUseBackbone
 from caplens.backbones.registry import load_backbone
 from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import Pair, QualityEstimate
+from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
 
 
 class UseQe(QualityEstimate):
@@ -26,7 +26,7 @@ class UseQe(QualityEstimate):
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.lang)
 
-    def estimate(self, pairs: Sequence[Pair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
         vectors = self._backbone.sentence_vectors([text for pair in pairs for text in pair]).reshape(len(pairs), 2, -1)
         return np.asarray((vectors[:, 0].astype(np.float64) * vectors[:, 1].astype(np.float64)).sum(-1))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from caplens.errors import InputError
+from caplens.errors import InputError, option
 
 
 class Hypothesis(NamedTuple):
@@ -49,7 +49,7 @@ class Translator(Protocol):
 def check_pair(source: str, target: str) -> None:
     """Raise an error for a language pair that needs no translator."""
     if source == target:
-        raise InputError(f"the captions are in {source!r} already; name another language with --to.")
+        raise InputError(f"the captions are in {source!r} already; choose another with {option('to', 'LANG')}.")
 
 
 def unknown_language(name: str, lang: str, langs: Sequence[str]) -> InputError:

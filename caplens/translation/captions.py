@@ -70,6 +70,7 @@ class TranslationReport:
     wrong_language: int = 0
     """Texts without any translation in the target language."""
     first_in_wrong_language: int = 0
+    """Texts whose first translation is in another language."""
     failed: dict[str, int] = field(default_factory=dict)
     """Why texts were not translated -> how many."""
 
@@ -120,6 +121,7 @@ def translate_samples(
         if text in selected:
             report.changed += selected[text].changed
             report.wrong_language += not selected[text].right_language
+            report.first_in_wrong_language += not selected[text].first_in_language
         else:
             why = translations[text].error or "the translator gave nothing"
             report.failed[why] = report.failed.get(why, 0) + 1

@@ -34,6 +34,8 @@ class Selected(NamedTuple):
     """How many hypotheses there were, each text once."""
     wrong_language: int
     """How many of them are in another language."""
+    first_in_language: bool = True
+    """Whether the first of them is in the target language."""
 
     @property
     def changed(self) -> bool:
@@ -95,6 +97,7 @@ def select(
         hypothesis.log_probability,
         len(hypotheses),
         sum(not right for right in right_language),
+        right_language[0],
     )
 
 

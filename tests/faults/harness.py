@@ -58,6 +58,11 @@ JOBS = [
     Job("convert to two files", "convert many.jsonl out.json --to coco --references-output refs.json", ("out.json", "refs.json")),
     Job("count-df", "count-df many.jsonl out.json --lang en", ("out.json",)),
     Job("perturb", "perturb many.jsonl out.jsonl", ("out.jsonl",)),
+    Job(
+        "translate",
+        "translate english.jsonl out.jsonl --to de --translator file:german.jsonl --no-language-check --qe mini-qe --store store",
+        ("out.jsonl",),
+    ),
     Job("report", "report scores.json -o out.html", ("out.html",)),
     Job("train prmcs", f"train prmcs {{good}} {_TRAIN}", _TRAINED, "torch"),
     Job("train mclipscore", f"train mclipscore {{good}} --ratings rated.jsonl {_TRAIN}", _TRAINED, "torch"),
@@ -75,6 +80,10 @@ def prepare(folder: Path) -> None:
     ]
     for name, entries in {
         "many.jsonl": many,
+        "english.jsonl": [{**row, "lang": "en"} for row in many],
+        "german.jsonl": [
+            {"source": text, "caption": f"{text}!", "lang": "de"} for row in many for text in (row["caption"], *row["references"])
+        ],
         "other.jsonl": [{**row, "caption": row["caption"][::-1]} for row in many],
         "videos.jsonl": [
             {"id": row["id"], "caption": row["caption"], "video": str(EXAMPLES), "duration": 20, "start": number % 10}

@@ -303,6 +303,11 @@ def commands() -> list[Target]:
         Target("count-df", REFERENCES, command("count-df", "{file}", "{folder}/df-out.json", "--lang", "en")),
         Target("perturb", captions, command("perturb", "{file}", "{folder}/worse.csv")),
         Target(
+            "translate",
+            captions,
+            command("translate", "{file}", "{folder}/de.csv", "--to", "de", "--translator", "file:{file}", "--no-language-check"),
+        ),
+        Target(
             "leakage",
             {"training.txt": b"1.jpg\nphotos/2.jpg\n"},
             command("leakage", "polaris", "--training", "{file}", "--data", "{folder}/polaris"),
