@@ -71,7 +71,7 @@ class CTranslate2Translator:
             return folder
         logger.info(f"{self.name}: converting the model, once")
         read_json(self._source / "config.json")
-        converter = self._package.converters.TransformersConverter(str(self._source), trust_remote_code=False)
+        converter = _converter(self._package, str(self._source))
         folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing_folder(folder) as temporary:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -105,3 +105,31 @@ class CTranslate2Translator:
                 [Hypothesis(text.strip(), float(score)) for text, score in zip(texts_, output.scores, strict=True)]
             )
         return results
+
+
+def _converter(package: Any, folder: str) -> Any:
+    """CTranslate2's converter, which looks for the languages of M2M100 where transformers 5 does not list them any more."""
+
+    class Converter(package.converters.TransformersConverter):  # type: ignore[misc]
+        def load_tokenizer(self, kind: Any, name: str, **options: Any) -> Any:
+            tokenizer = super().load_tokenizer(kind, name, **options)
+            return _WithLanguages(tokenizer) if hasattr(tokenizer, "lang_code_to_token") else tokenizer
+
+    return Converter(folder, trust_remote_code=False)
+
+
+class _WithLanguages:
+    """A tokenizer of M2M100 that names its languages among its special tokens, by their ids."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    @property
+    def special_tokens_map(self) -> dict[str, Any]:
+        tokenizer = self._tokenizer
+        codes = sorted(tokenizer.lang_code_to_token, key=tokenizer.get_lang_id)
+        languages = [tokenizer.lang_code_to_token[code] for code in codes]
+        return {**tokenizer.special_tokens_map, "additional_special_tokens": languages}

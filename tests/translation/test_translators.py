@@ -47,10 +47,11 @@ def test_unknown_languages_and_long_texts_are_told(translation_models, family):
     assert short.hypotheses
 
 
-def test_ctranslate2_translates_as_transformers_does(translation_models, monkeypatch, tmp_path):
+@pytest.mark.parametrize("family", ["marian", "m2m100"])
+def test_ctranslate2_translates_as_transformers_does(translation_models, monkeypatch, tmp_path, family):
     need("ctranslate2")
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
-    name = translation_models["marian"]
+    name = translation_models[family]
     ours, theirs = (load_translator(f"{family}:{name}", beams=4) for family in ("ct2", "hf"))
     first, second = ([result.hypotheses[0].text for result in one.translate(TEXTS, "en", "de", 1)] for one in (ours, theirs))
     # At the limit of their lengths one library counts the start marker and the other does not.
