@@ -73,7 +73,8 @@ if __name__ == "__main__":
     parser.add_argument("--nbest", type=int, default=25)
     given = parser.parse_args()
     print(
-        "| lang | kept | BLEU | chrF | gain in chrF over the first | in another language, first -> kept |\n|---|---|---|---|---|---|"
+        "| lang | kept | BLEU | chrF | gain in chrF over the first | in another language, first -> kept |\n"
+        "|---|---|---|---|---|---|"
     )
     for language in given.lang or LANGUAGES:
         measure(given, language)
