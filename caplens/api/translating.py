@@ -130,11 +130,17 @@ def score_via_english(
     for lang, of_language in by_language.items():
         settings = TranslationOptions(check_language=False)
         rows = of_language if lang == "en" else translate_samples(of_language, translator, "en", lang, settings)[0]
-        english.update((id(old), replace(new, caption=new.caption or "")) for old, new in zip(of_language, rows, strict=True))
+        english.update((id(old), _english(new)) for old, new in zip(of_language, rows, strict=True))
     result = score([english[id(sample)] for sample in joined], metrics, options=replace(options, lang="en"))
     via = f"|via:{translator.name}@{translator.fingerprint[:8]}"
     result.metrics = {name: replace(scores, signature=scores.signature + via) for name, scores in result.metrics.items()}
     return result
+
+
+def _english(sample: Sample) -> Sample:
+    """The translated sample, or why it has no score."""
+    error = sample.meta.get("translation_error")
+    return sample if error is None else replace(sample, invalid=f"it could not be translated into English: {error}")
 
 
 def suffixes(langs: Sequence[str], output: Path) -> dict[str, Path]:

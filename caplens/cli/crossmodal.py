@@ -51,6 +51,8 @@ def crossmodal(
     files = captions or []
     form = output.checked(*files)
     if not files:
+        if region or by_region or subset is not None:
+            raise InputError("--region, --by-region and --subset are for captions of systems; name their files.")
         statistics = crossmodal3600.statistics(data)
         document = {
             "caplens": __version__,

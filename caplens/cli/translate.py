@@ -16,7 +16,8 @@ from caplens.data import Sample, SampleFile, write_samples
 from caplens.data.replacing import ensure_apart, ensure_writable
 from caplens.errors import InputError
 from caplens.text.identification import load_language_model
-from caplens.translation import TranslationReport
+from caplens.translation import TranslationReport, load_translator
+from caplens.translation.base import check_pair
 
 EXAMPLES = """
 caplens translate captions.jsonl german.jsonl --to de --translator hf:facebook/m2m100_418M
@@ -28,7 +29,6 @@ caplens translate --benchmark vicr --data vicr --to de,fr --translator ct2:faceb
 
 def translate(
     models: ModelOptions,
-    metrics: MetricOptions,
     translator: Annotated[
         str, typer.Option(help="hf:ORG/NAME, ct2:ORG/NAME, endpoint:URL,model=NAME, or file:PATH of ready translations.")
     ],
@@ -46,6 +46,7 @@ def translate(
         list[str] | None,
         typer.Option(help="What chooses: mini-qe, use-qe, cometkiwi, clipscore with --images, mbr. \\[default: the first]"),
     ] = None,
+    qe_model: Annotated[str | None, typer.Option(help="The folder of the model of cometkiwi, xcomet-qe or metricx24-qe.")] = None,
     language_check: Annotated[
         bool, typer.Option("--language-check/--no-language-check", help="Drop translations in another language.")
     ] = True,
@@ -65,21 +66,27 @@ def translate(
     for file in files.values():
         ensure_writable(file)
         ensure_apart(file, captions)
+    names = listed(qe)
+    options = models.scoring(MetricOptions(qe_model=qe_model), names=names or ["length"])
+    opened = load_translator(translator, max(beams, nbest), options.load_options())
+    for lang in langs:
+        # All of them before the first is translated.
+        opened.check_languages(*check_pair(source, lang))
     written: dict[str, Any] = {}
     failed = 0
     for lang, file in files.items():
         translated, report = translate_captions(
             samples,
             lang,
-            translator,
+            opened,
             source=source,
             nbest=nbest,
             beams=beams,
-            qe=listed(qe),
+            qe=names,
             images=models.images,
             check_language=language_check,
             language_model=load_language_model(langid) if langid is not None else None,
-            options=models.scoring(metrics, names=listed(qe) or ["length"]),
+            options=options,
         )
         count = write_samples(translated, file, allow_formulas=allow_formulas)
         info(f"{count:,} samples in {lang} written to {file}; {_described(report)}")

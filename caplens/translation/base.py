@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from caplens.data.languages import base_language
 from caplens.errors import InputError, option
 
 
@@ -46,10 +47,14 @@ class Translator(Protocol):
         ...
 
 
-def check_pair(source: str, target: str) -> None:
-    """Raise an error for a language pair that needs no translator."""
+def check_pair(source: str, target: str) -> tuple[str, str]:
+    """The languages of a pair; an error for one that needs no translator, and for variants, which are not told apart."""
+    for tag in (source, target):
+        if base_language(tag) != tag.lower():
+            raise InputError(f"variants of a language such as {tag!r} are not told apart; write {base_language(tag)!r}.")
     if source == target:
         raise InputError(f"the captions are in {source!r} already; choose another with {option('to', 'LANG')}.")
+    return base_language(source), base_language(target)
 
 
 def unknown_language(name: str, lang: str, langs: Sequence[str]) -> InputError:

@@ -1,6 +1,6 @@
 """Translating captions and references: every distinct text once, the best of its translations kept, with how it was chosen."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -103,29 +103,39 @@ def translate_samples(
         If the languages are the same, or the translator does not know them.
     """
     options = options or TranslationOptions()
-    source, target = base_language(source), base_language(target)
-    check_pair(source, target)
+    source, target = check_pair(source, target)
     foreign = next((sample for sample in samples if sample.lang and base_language(sample.lang) != source), None)
     if foreign is not None:
         raise InputError(
             f"the caption {foreign.id!r} is in {foreign.lang!r}, not in {source!r}; translate one language at a time."
         )
     translator.check_languages(source, target)
-    images = {text: sample.image for sample in reversed(samples) for text in _texts_of(sample)}
+    # Where an estimate looks at the image, a text is chosen for each of its images.
+    looks = any("image" in metric.needs for metric in options.metrics)
+    images = {_unit(text, sample, looks): sample.image for sample in samples for text in _texts_of(sample)}
     texts = list(dict.fromkeys(text for sample in samples for text in _texts_of(sample)))
     note_kept("Translations are kept, and the same command goes on.")
     translations = _translate_all(texts, translator, source, target, options)
-    selected = _select_all(texts, translations, images, target, source, options)
-    report = TranslationReport(texts=len(texts), translated=len(selected))
-    for text in texts:
-        if text in selected:
-            report.changed += selected[text].changed
-            report.wrong_language += not selected[text].right_language
-            report.first_in_wrong_language += not selected[text].first_in_language
+    selected = _select_all(images, translations, target, source, options)
+    report = TranslationReport(texts=len(images), translated=len(selected))
+    for unit in images:
+        if unit in selected:
+            report.changed += selected[unit].changed
+            report.wrong_language += not selected[unit].right_language
+            report.first_in_wrong_language += not selected[unit].first_in_language
         else:
-            why = translations[text].error or "the translator gave nothing"
+            why = translations[unit[0]].error or "the translator gave nothing"
             report.failed[why] = report.failed.get(why, 0) + 1
-    return [_translated(sample, selected, translations, target, translator) for sample in samples], report
+    return [_translated(sample, selected, translations, target, translator, looks=looks) for sample in samples], report
+
+
+Unit = tuple[str, str]
+"""A text, and the image for which its translation is chosen; empty where no estimate looks at images."""
+_COLUMNS = (QUALITY, "qualities", "rank", "changed", "right_language", "candidates", "wrong_language", "log_probability")
+
+
+def _unit(text: str, sample: Sample, looks: bool) -> Unit:
+    return text, str(sample.group) if looks else ""
 
 
 def _texts_of(sample: Sample) -> Iterator[str]:
@@ -142,7 +152,8 @@ def _translate_all(
     translations = {text: Translations(known[key]) for text, key in keys.items() if key in known}
     # Texts of one length are translated together, and the order does not depend on what is in the store.
     missing = sorted((text for text in texts if text not in translations), key=lambda text: (len(text), text))
-    batches = [missing[start : start + _BATCH] for start in range(0, len(missing), _BATCH)]
+    size = getattr(translator, "batch", _BATCH)
+    batches = [missing[start : start + size] for start in range(0, len(missing), size)]
     for batch in track(batches, f"translating into {target}", len(missing), size=len):
         results = translator.translate(batch, source, target, options.nbest)
         options.store.put(
@@ -153,64 +164,67 @@ def _translate_all(
 
 
 def _select_all(
-    texts: Sequence[str],
-    translations: Mapping[str, Translations],
-    images: Mapping[str, Any],
-    target: str,
-    source: str,
-    options: TranslationOptions,
-) -> dict[str, Selected]:
-    """Text -> the translation that is kept, of texts that have any."""
-    candidates = {text: found for text in texts if (found := distinct(translations[text].hypotheses))}
+    images: Mapping[Unit, Any], translations: Mapping[str, Translations], target: str, source: str, options: TranslationOptions
+) -> dict[Unit, Selected]:
+    """Text, and image where that matters -> the translation that is kept, of texts that have any."""
+    candidates = {unit: found for unit in images if (found := distinct(translations[unit[0]].hypotheses))}
     qualities = _qualities(candidates, images, target, options.metrics)
     selected = {}
-    for text, hypotheses in track(candidates.items(), "choosing translations", len(candidates)):
+    for unit, hypotheses in track(candidates.items(), "choosing translations", len(candidates)):
         words = [hypothesis.text for _, hypothesis in hypotheses]
         right = [True] * len(words)
         if options.check_language:
             right = in_language(words, target, [source, *options.plausible], options.language_model)
-        estimates = dict(qualities.get(text, {}))
+        estimates = dict(qualities.get(unit, {}))
         if options.mbr:
             estimates[MBR] = bayes_quality(words)
-        selected[text] = select(hypotheses, right, estimates)
+        selected[unit] = select(hypotheses, right, estimates)
     return selected
 
 
 def _qualities(
-    candidates: Mapping[str, Sequence[tuple[int, Hypothesis]]], images: Mapping[str, Any], target: str, metrics: Sequence[Metric]
-) -> dict[str, dict[str, Floats]]:
-    """Text -> quality estimate -> its value for each hypothesis, higher is better."""
+    candidates: Mapping[Unit, Sequence[tuple[int, Hypothesis]]],
+    images: Mapping[Unit, Any],
+    target: str,
+    metrics: Sequence[Metric],
+) -> dict[Unit, dict[str, Floats]]:
+    """Text and image -> quality estimate -> its value for each hypothesis, higher is better."""
     if not metrics:
         return {}
     samples = [
-        Sample(f"{number} {place}", hypothesis.text, image=images.get(text), source=text, lang=target)
-        for number, (text, hypotheses) in enumerate(candidates.items())
+        Sample(f"{number} {place}", hypothesis.text, image=images[unit], source=unit[0], lang=target)
+        for number, (unit, hypotheses) in enumerate(candidates.items())
         for place, hypothesis in hypotheses
     ]
     result = run_metrics(track(samples, "estimating quality", len(samples)), metrics)
-    by_text: dict[str, dict[str, Floats]] = {}
+    by_unit: dict[Unit, dict[str, Floats]] = {}
     start = 0
-    for text, hypotheses in candidates.items():
+    for unit, hypotheses in candidates.items():
         part = slice(start, start + len(hypotheses))
         start += len(hypotheses)
-        by_text[text] = {
+        by_unit[unit] = {
             metric.name: np.where(getattr(metric, "lower_is_better", False), -1.0, 1.0) * result[metric.name].values[part]
             for metric in metrics
         }
-    return by_text
+    return by_unit
 
 
 def _translated(
     sample: Sample,
-    selected: Mapping[str, Selected],
+    selected: Mapping[Unit, Selected],
     translations: Mapping[str, Translations],
     target: str,
     translator: Translator,
+    *,
+    looks: bool,
 ) -> Sample:
-    references = tuple(selected[text].text for text in sample.references if text in selected)
-    meta: dict[str, Any] = {**sample.meta, "translator": translator.name}
+    chosen_references = (selected.get(_unit(text, sample, looks)) for text in sample.references)
+    references = tuple(chosen.text for chosen in chosen_references if chosen is not None)
+    # What is said about another translation does not belong to this one.
+    meta: dict[str, Any] = {name: value for name, value in sample.meta.items() if name not in _COLUMNS}
+    meta["translator"] = translator.name
     caption = sample.caption if sample.caption and sample.caption.strip() else None
-    chosen = selected.get(caption) if caption else None
+    chosen = selected.get(_unit(caption, sample, looks)) if caption else None
     if chosen is not None:
         meta |= _choice(chosen)
     elif caption:
@@ -229,8 +243,3 @@ def _choice(chosen: Selected) -> dict[str, Any]:
         columns[QUALITY] = round(next(iter(chosen.scores.values())), 6)
         columns["qualities"] = {name: round(value, 6) for name, value in chosen.scores.items()}
     return columns
-
-
-def failed_rows(samples: Iterable[Sample]) -> int:
-    """Samples whose caption could not be translated."""
-    return sum("translation_error" in sample.meta for sample in samples)

@@ -1,6 +1,7 @@
 """A server that speaks OpenAI's protocol, such as llama.cpp, vLLM or Ollama on this machine: translation by a language model."""
 
 import hashlib
+import http.client
 import json
 import os
 import time
@@ -50,6 +51,9 @@ class EndpointTranslator:
         Seconds that a request may take.
     """
 
+    batch = 1
+    """Each answer is kept before the next is asked for."""
+
     def __init__(self, url: str, model: str, temperature: float = 0.7, per_second: float = 5.0, timeout: float = 60.0) -> None:
         if urlparse(url).scheme not in ("http", "https"):
             raise InputError(f"{url}: an endpoint is an address that begins with http:// or https://.")
@@ -76,7 +80,7 @@ class EndpointTranslator:
             answer = self._ask(prompt, 0.0 if number == 0 else self._temperature, seed=number)
             if isinstance(answer, Translations):
                 return answer if not hypotheses else Translations([Hypothesis(text) for text in hypotheses])
-            hypotheses.setdefault(answer.strip().strip('"“”„').strip())
+            hypotheses.setdefault(_unquoted(answer))
         hypotheses.pop("", None)
         if not hypotheses:
             return Translations(error="the endpoint answered with nothing")
@@ -91,7 +95,7 @@ class EndpointTranslator:
         except (KeyError, IndexError, TypeError):
             return Translations(error="the endpoint answered with something else than a text")
         usage = content.get("usage")
-        tokens = [int(usage.get(name) or 0) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")]
+        tokens = [_count(usage.get(name)) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")]
         self.usage = Usage(
             self.usage.requests + 1, self.usage.prompt_tokens + tokens[0], self.usage.completion_tokens + tokens[1]
         )
@@ -107,7 +111,7 @@ class EndpointTranslator:
         for attempt in range(_TRIES):
             self._wait(attempt)
             try:
-                with urllib.request.urlopen(request, timeout=self._timeout) as answer:
+                with _OPENER.open(request, timeout=self._timeout) as answer:
                     content = answer.read(_MOST_BYTES + 1)
                 if len(content) > _MOST_BYTES:
                     raise CaplensError(f"{self.name}: the answer is longer than {_MOST_BYTES:,} bytes.")
@@ -116,8 +120,8 @@ class EndpointTranslator:
                 why = f"it answers with status {error.code}"
                 if error.code not in _RETRIED:
                     break
-            except (OSError, ValueError, RecursionError) as error:
-                # No connection, a timeout, or an answer that is not JSON.
+            except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+                # No connection, a timeout, an address or answer that is none, or one that is not JSON.
                 why = str(getattr(error, "reason", None) or error) or type(error).__name__
         raise CaplensError(
             f"{self.name}: the server does not translate ({why}), after {attempt + 1} tries. What was translated is kept, and the"
@@ -144,3 +148,28 @@ class EndpointTranslator:
         logger.info(
             f"{self.name}: {usage.requests:,} requests, {usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens{cost}"
         )
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: it would carry the key of one server to another."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def _unquoted(answer: str) -> str:
+    """The answer without quotes around all of it, and without halves of characters."""
+    text = answer.encode("utf-8", "replace").decode("utf-8").strip()
+    for left, right in ('""', "“”", "„“", "«»", "「」"):
+        inside = text[1:-1]
+        if len(text) > 1 and text[0] == left and text[-1] == right and left not in inside and right not in inside:
+            return inside.strip()
+    return text
+
+
+def _count(value: Any) -> int:
+    """A number of tokens; 0 for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else 0

@@ -7,6 +7,7 @@ from os import PathLike
 from caplens.data.files import on_disk
 from caplens.data.languages import base_language
 from caplens.data.records import field, numbers, read_records, text
+from caplens.errors import InputError
 from caplens.translation.base import Hypothesis, Translations, unknown_language
 
 
@@ -24,11 +25,17 @@ class ReadyTranslations:
         file = on_disk(path)
         self.name = f"file:{path}"
         self._translations: dict[tuple[str, str], list[Hypothesis]] = {}
+        tags: dict[str, str] = {}
         for place, record in read_records(file):
             source, caption, lang = (text(field(record, [name], place), place) for name in ("source", "caption", "lang"))
             score = record.get("log_probability")
             probability = None if score in (None, "") else numbers(score, place)[0]
+            tag = tags.setdefault(base_language(lang), lang)
+            if tag != lang:
+                raise InputError(f"{place}: {lang!r} and {tag!r} are variants of one language; keep the rows of one of them.")
             self._translations.setdefault((base_language(lang), source.strip()), []).append(Hypothesis(caption, probability))
+        if not self._translations:
+            raise InputError(f"{path}: there are no translations in the file.")
         content = repr(sorted(self._translations.items())).encode()
         self.fingerprint = hashlib.sha256(content).hexdigest()
 

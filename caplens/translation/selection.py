@@ -83,10 +83,9 @@ def select(
         # The worst has rank 1; equal values share a rank, and a value that is not a number is the worst.
         ranks += rankdata(np.nan_to_num(values[rows], nan=-np.inf))
     probabilities = [hypotheses[row][1].log_probability for row in rows]
-    keys = [
-        (rank, -np.inf if probability is None else probability, -hypotheses[row][0])
-        for rank, probability, row in zip(ranks, probabilities, rows, strict=True)
-    ]
+    # Without an estimate the translator's own order counts.
+    ties = [-np.inf if probability is None or not qualities else probability for probability in probabilities]
+    keys = [(rank, tie, -hypotheses[row][0]) for rank, tie, row in zip(ranks, ties, rows, strict=True)]
     best = rows[max(range(len(rows)), key=keys.__getitem__)]
     place, hypothesis = hypotheses[best]
     return Selected(

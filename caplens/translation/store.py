@@ -36,6 +36,12 @@ class TranslationStore:
         """Those that there are. A damaged entry counts as missing."""
         if not self.path.is_file():
             return {}
+        try:
+            return self._read(keys)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from None
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, list[Hypothesis]]:
         found: dict[bytes, list[Hypothesis]] = {}
         with closing(self._connect()) as connection:
             for start in range(0, len(keys), 500):
@@ -54,8 +60,16 @@ class TranslationStore:
         for key, hypotheses in entries.items():
             content = json.dumps([list(hypothesis) for hypothesis in hypotheses], ensure_ascii=False)
             rows.append((key, content, _digest(content)))
-        with closing(self._connect()) as connection, connection:
-            connection.executemany("INSERT OR REPLACE INTO translations VALUES (?, ?, ?)", rows)
+        try:
+            with closing(self._connect()) as connection, connection:
+                connection.executemany("INSERT OR REPLACE INTO translations VALUES (?, ?, ?)", rows)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(
+            f"{self.path}: translations cannot be kept there ({error}). Move the file away, or name another folder."
+        )
 
     def _connect(self) -> sqlite3.Connection:
         try:
@@ -64,9 +78,7 @@ class TranslationStore:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
-            raise InputError(
-                f"{self.path}: translations cannot be kept there ({error}). Move the file away, or name another folder."
-            ) from None
+            raise self._damaged(error) from None
         return connection
 
 

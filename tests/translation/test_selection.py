@@ -251,3 +251,61 @@ def test_captions_are_scored_through_english(tmp_path, caplens, write):
     assert found["values"]["clipscore"] == pytest.approx(direct["clipscore"].values.tolist()) if "values" in found else True
     assert "|via:file:" in json.dumps(found)
     assert "takes no references" in caplens("score", captions, "-r", captions, "--via-english", f"file:{ready}").err
+
+
+def test_a_text_is_chosen_for_each_of_its_images(tmp_path):
+    from importlib.resources import files as resources
+
+    examples = resources("caplens").joinpath("examples")
+    rows = [
+        {"source": "look at this", "lang": "de", "caption": text}
+        for text in ("eine Katze liegt", "eine Rakete startet in den Himmel")
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    samples = [Sample(name, "look at this", image=f"{name}.jpg") for name in ("cat", "rocket")]
+    found, _ = package.translate(
+        samples, "de", f"file:{path}", nbest=2, qe="clipscore", images=str(examples), check_language=False, store=tmp_path / "s"
+    )
+    assert [sample.caption for sample in found] == ["eine Katze liegt", "eine Rakete startet in den Himmel"]
+
+
+def test_without_an_estimate_the_first_is_kept_and_old_columns_go(tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [{"source": "a dog", "lang": "de", "caption": text, "log_probability": p} for text, p in (("eins", -9), ("zwei", -1))]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    sample = Sample("1", "a dog", meta={"quality": 3, "mine": 4})
+    (found,), _ = package.translate([sample], "de", f"file:{path}", nbest=5, check_language=False, store=tmp_path / "s")
+    assert (found.caption, found.meta["rank"], found.meta["mine"]) == ("eins", 0, 4)
+    assert "quality" not in found.meta
+
+
+def test_variants_of_a_language_are_not_told_apart(tmp_path):
+    rows = [{"source": "a", "lang": lang, "caption": lang} for lang in ("zh-Hans", "zh-Hant")]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with pytest.raises(InputError, match="variants of one language"):
+        package.translate([Sample("1", "a")], "zh", f"file:{path}")
+    with pytest.raises(InputError, match="are not told apart"):
+        translate_samples([Sample("1", "a")], Counting(), "zh-Hant", options=options(tmp_path))
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="no translations in the file"):
+        package.translate([Sample("1", "a")], "zh", f"file:{path}")
+
+
+def test_all_languages_are_checked_before_the_first_is_translated(tmp_path, caplens, write):
+    captions = write("c.jsonl", [{"id": "1", "caption": "a dog"}])
+    ready = write("ready.jsonl", [{"source": "a dog", "lang": "de", "caption": "ein Hund"}])
+    said = caplens("translate", captions, tmp_path / "o.jsonl", "--to", "de,fr", "--translator", f"file:{ready}")
+    assert said.status == 2
+    assert not list(tmp_path.glob("o.*"))
+
+
+def test_a_store_that_is_damaged_inside_is_told(tmp_path):
+    store = TranslationStore(tmp_path)
+    store.put({bytes([n, k]): [Hypothesis("x" * 200)] for n in range(100) for k in range(9)})
+    content = bytearray(store.path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    store.path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be kept there"):
+        store.get([bytes([1, 1])])

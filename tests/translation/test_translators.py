@@ -148,3 +148,55 @@ def test_no_server_is_told(monkeypatch):
     monkeypatch.setattr(endpoint_module, "_FIRST_WAIT", 0.01)
     with pytest.raises(CaplensError, match="the server does not translate"):
         load_translator("endpoint:http://127.0.0.1:9/v1,model=x").translate(["a dog"], "en", "de", 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ('ein Schild mit "STOP"', 'ein Schild mit "STOP"'),
+        ('"ein Hund"', "ein Hund"),
+        ("„ein Hund“", "ein Hund"),
+        ("a \ud800 b", "a ? b"),
+    ],
+)
+def test_only_quotes_around_all_of_an_answer_go(server, answer, kept):
+    Server.answers = [(200, chat(answer))]
+    (result,) = load_translator(server).translate(["a dog"], "en", "de", 1)
+    assert result.hypotheses[0].text == kept
+
+
+@pytest.mark.parametrize("tokens", ["many", [1], float("inf"), True, -3, None])
+def test_odd_counts_of_tokens_do_not_matter(server, tokens):
+    Server.answers = [(200, {**chat("gut"), "usage": {"prompt_tokens": tokens}})]
+    translator = load_translator(server)
+    translator.translate(["a dog"], "en", "de", 1)
+    assert translator.usage.prompt_tokens == 0
+
+
+def test_an_endpoint_that_redirects_gets_no_key(server, monkeypatch):
+    monkeypatch.setenv("CAPLENS_API_KEY", "secret")
+    Server.answers = [(302, "")] * 9
+    with pytest.raises(CaplensError, match="status 302"):
+        load_translator(server).translate(["a dog"], "en", "de", 1)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:port/v1", "http://127.0.0.1/a b"])
+def test_addresses_that_are_none_are_told(url, monkeypatch):
+    monkeypatch.setattr(endpoint_module, "_FIRST_WAIT", 0.01)
+    with pytest.raises(CaplensError):
+        load_translator(f"endpoint:{url},model=m").translate(["a dog"], "en", "de", 1)
+
+
+def test_an_endpoint_s_answers_are_kept_one_by_one(server, tmp_path):
+    from caplens.data import Sample
+    from caplens.translation import TranslationOptions, translate_samples
+    from caplens.translation.store import TranslationStore
+
+    Server.answers = [(200, chat("eins")), (200, chat("zwei")), *[(400, "")] * 9]
+    samples = [Sample(str(n), f"caption {n}") for n in range(4)]
+    settings = TranslationOptions(check_language=False, store=TranslationStore(tmp_path))
+    with pytest.raises(CaplensError):
+        translate_samples(samples, load_translator(server), "de", options=settings)
+    Server.answers, before = [], len(Server.seen)
+    translate_samples(samples, load_translator(server), "de", options=settings)
+    assert len(Server.seen) - before == 2

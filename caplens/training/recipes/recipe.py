@@ -148,6 +148,10 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
     for change in changes:
         section, key, value = _parse_change(change, shipped)
         sections[section][key] = value
+    names = {change.partition("=")[0] for change in changes}
+    if "train.steps" in names and "train.epochs" not in names and "epochs" in sections.get("train", {}):
+        # Who sets the steps means them, whatever a preset says about epochs.
+        sections["train"]["epochs"] = 0
     hints = get_type_hints(kind)
     return kind(**{field.name: hints[field.name](**sections[field.name]) for field in fields(kind)})
 
