@@ -12,6 +12,8 @@ EXTRAS = {
     "sacrebleu": "sacrebleu",
     "jieba": "cjk",
     "MeCab": "cjk",
+    "mecab_ko": "cjk",
+    "pythainlp": "cjk",
     "lemminflect": "nouns",
     "py3langid": "langid",
     "ctranslate2": "ctranslate2",

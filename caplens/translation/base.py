@@ -48,10 +48,10 @@ class Translator(Protocol):
 
 
 def check_pair(source: str, target: str) -> tuple[str, str]:
-    """The languages of a pair; an error for one that needs no translator, and for variants, which are not told apart."""
+    """The languages of a pair; an error for one that needs no translator, and for variants, which are not distinguished."""
     for tag in (source, target):
         if base_language(tag) != tag.lower():
-            raise InputError(f"variants of a language such as {tag!r} are not told apart; write {base_language(tag)!r}.")
+            raise InputError(f"variants of a language such as {tag!r} are not distinguished; write {base_language(tag)!r}.")
     if source == target:
         raise InputError(f"the captions are in {source!r} already; choose another with {option('to', 'LANG')}.")
     return base_language(source), base_language(target)

@@ -280,13 +280,13 @@ def test_without_an_estimate_the_first_is_kept_and_old_columns_go(tmp_path):
     assert "quality" not in found.meta
 
 
-def test_variants_of_a_language_are_not_told_apart(tmp_path):
+def test_variants_of_a_language_are_refused(tmp_path):
     rows = [{"source": "a", "lang": lang, "caption": lang} for lang in ("zh-Hans", "zh-Hant")]
     path = tmp_path / "t.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     with pytest.raises(InputError, match="variants of one language"):
         package.translate([Sample("1", "a")], "zh", f"file:{path}")
-    with pytest.raises(InputError, match="are not told apart"):
+    with pytest.raises(InputError, match="are not distinguished"):
         translate_samples([Sample("1", "a")], Counting(), "zh-Hant", options=options(tmp_path))
     path.write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="no translations in the file"):
