@@ -5,36 +5,23 @@ weights, times gamma; the first token goes through a feed-forward network. XCOME
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from caplens.arrays import Floats
-from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.pretrained import from_configuration
-from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
-from caplens.metrics.translation_models import encoder_of, find_files, load_strictly, weights_of
+from caplens.metrics.quality_estimation import SourcePair
+from caplens.metrics.translation_models import CheckpointEstimate, encoder_of, load_strictly, weights_of
 
 _BATCH, _MOST_TOKENS = 16, 512
 
 
-class CometKiwi(QualityEstimate):
+class CometKiwi(CheckpointEstimate):
     """The estimate, between about 0 and 1."""
 
     name = "cometkiwi"
     tags = False
-
-    def __init__(self, model: str | None, options: LoadOptions | None = None, lang: str | None = None) -> None:
-        super().__init__(lang)
-        self._options = options or LoadOptions()
-        self._files = find_files(self.name, model, self._options.dtype)
-        self._loaded: tuple[Any, Any, Any, str] | None = None
-
-    @classmethod
-    def from_options(cls, options: ScoringOptions) -> Self:
-        load = LoadOptions(options.device, "fp32", options.offline)
-        return cls(options.qe_model, load, options.lang)
 
     def _load(self) -> tuple[Any, Any, Any, str]:
         """PyTorch, the tokenizer, the network, and its device."""
@@ -65,9 +52,6 @@ class CometKiwi(QualityEstimate):
             with torch.inference_mode():
                 scores, tags = network(inputs["input_ids"], inputs["attention_mask"])
             yield scores.float().cpu().tolist(), None if tags is None else tags.float().cpu()
-
-    def signature_fields(self) -> dict[str, object]:
-        return {"model": f"{self._files.folder.name}@{self._files.fingerprint[:8]}"}
 
 
 class XComet(CometKiwi):

@@ -1,38 +1,26 @@
 """MetricX-23-QE and MetricX-24-QE (Juraska et al. 2023, 2024): an mT5 whose first output token's logit is the error, 0 to 25."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from caplens.arrays import Floats
-from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.pretrained import from_configuration
-from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
-from caplens.metrics.translation_models import encoder_of, find_files, load_strictly, weights_of
+from caplens.metrics.quality_estimation import SourcePair
+from caplens.metrics.translation_models import CheckpointEstimate, encoder_of, load_strictly, weights_of
 
 _BATCH, _MOST_TOKENS = 8, 1024
 _ERROR_TOKEN = 250089
 _MOST = 25.0
 
 
-class MetricX23(QualityEstimate):
+class MetricX23(CheckpointEstimate):
     """The estimated error of a translation: lower is better."""
 
     name = "metricx23-qe"
     lower_is_better = True
     prompt = "candidate: {translation} source: {source}"
-
-    def __init__(self, model: str | None, options: LoadOptions | None = None, lang: str | None = None) -> None:
-        super().__init__(lang)
-        self._options = options or LoadOptions()
-        self._files = find_files(self.name, model, self._options.dtype)
-        self._loaded: tuple[Any, Any, Any, str] | None = None
-
-    @classmethod
-    def from_options(cls, options: ScoringOptions) -> Self:
-        return cls(options.qe_model, LoadOptions(options.device, "fp32", options.offline), options.lang)
 
     def _load(self) -> tuple[Any, Any, Any, str]:
         if self._loaded is None:
@@ -66,9 +54,6 @@ class MetricX23(QualityEstimate):
                 logits = network(**batch, decoder_input_ids=first).logits
             errors += logits[:, 0, min(_ERROR_TOKEN, logits.shape[-1] - 1)].float().clamp(0, _MOST).cpu().tolist()
         return np.array(errors)
-
-    def signature_fields(self) -> dict[str, object]:
-        return {"model": f"{self._files.folder.name}@{self._files.fingerprint[:8]}"}
 
 
 class MetricX24(MetricX23):

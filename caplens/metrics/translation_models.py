@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from caplens.backbones.hub import fingerprint, folder_of
 from caplens.backbones.load_options import LoadOptions
@@ -10,9 +10,28 @@ from caplens.backbones.pretrained import library, open_pretrained
 from caplens.backbones.torch_backbone import choose_device, read_weights
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
+from caplens.metrics.options import ScoringOptions
+from caplens.metrics.quality_estimation import QualityEstimate
 
 _WEIGHTS = ("model.safetensors", "checkpoints/model.ckpt", "model.ckpt", "pytorch_model.bin")
 _SHOWN = 5
+
+
+class CheckpointEstimate(QualityEstimate):
+    """A quality estimate by a model that the user names; subclasses open it, and estimate pairs with it."""
+
+    def __init__(self, model: str | None, options: LoadOptions | None = None, lang: str | None = None) -> None:
+        super().__init__(lang)
+        self._options = options or LoadOptions()
+        self._files = find_files(self.name, model, self._options.dtype)
+        self._loaded: tuple[Any, Any, Any, str] | None = None
+
+    @classmethod
+    def from_options(cls, options: ScoringOptions) -> Self:
+        return cls(options.qe_model, LoadOptions(options.device, "fp32", options.offline), options.lang)
+
+    def signature_fields(self) -> dict[str, object]:
+        return {"model": f"{self._files.folder.name}@{self._files.fingerprint[:8]}"}
 
 
 class ModelFiles(NamedTuple):
