@@ -75,10 +75,10 @@ def _by_dictionary(nouns: Sequence[int], bare: Sequence[str]) -> list[int]:
     if parts_of is None:
         return list(nouns)
     parts = [parts_of(word.lower()) if word else frozenset() for word in bare]
-    found = {index for index in nouns if not parts[index] or "NOUN" in parts[index]}
+    after_articles = {index for index in nouns if not parts[index] or "NOUN" in parts[index]}
     # What follows a word that can only be a noun, and could be a verb, is its verb.
-    verbs = {index for index in found if index and parts[index - 1] == _NOUN and "VERB" in parts[index]}
-    return [index for index, kinds in enumerate(parts) if kinds == _NOUN or (index in found and index not in verbs)]
+    verbs = {index for index in after_articles if index and parts[index - 1] == _NOUN and "VERB" in parts[index]}
+    return [index for index, kinds in enumerate(parts) if kinds == _NOUN or (index in after_articles and index not in verbs)]
 
 
 @cache

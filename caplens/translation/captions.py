@@ -13,13 +13,15 @@ from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.scoring import run_metrics
 from caplens.progress import note_kept, track
-from caplens.text.identification import LanguageModel
+from caplens.text.identification import LanguageModel, default_model
 from caplens.translation.base import Hypothesis, Translations, Translator, check_pair
 from caplens.translation.selection import MBR, Selected, bayes_quality, distinct, in_language, select
 from caplens.translation.store import TranslationStore, translation_key
 
 _BATCH = 64
 """Texts that are translated, and kept, together."""
+Unit = tuple[str, str]
+"""A text, and the image for which its translation is chosen; empty where no estimate looks at images."""
 QUALITY = "quality"
 """The column of the first quality estimate, by which `bench` splits translations."""
 
@@ -110,6 +112,9 @@ def translate_samples(
             f"the caption {foreign.id!r} is in {foreign.lang!r}, not in {source!r}; translate one language at a time."
         )
     translator.check_languages(source, target)
+    if options.check_language and options.language_model is None:
+        # Before anything is translated: it may not be installed.
+        default_model()
     # Where an estimate looks at the image, a text is chosen for each of its images.
     looks = any("image" in metric.needs for metric in options.metrics)
     images = {_unit(text, sample, looks): sample.image for sample in samples for text in _texts_of(sample)}
@@ -117,6 +122,13 @@ def translate_samples(
     note_kept("Translations are kept, and the same command goes on.")
     translations = _translate_all(texts, translator, source, target, options)
     selected = _select_all(images, translations, target, source, options)
+    translated = [_translated(sample, selected, translations, target, translator, looks=looks) for sample in samples]
+    return translated, _report(images, selected, translations)
+
+
+def _report(
+    images: Mapping[Unit, Any], selected: Mapping[Unit, Selected], translations: Mapping[str, Translations]
+) -> TranslationReport:
     report = TranslationReport(texts=len(images), translated=len(selected))
     for unit in images:
         if unit in selected:
@@ -126,11 +138,9 @@ def translate_samples(
         else:
             why = translations[unit[0]].error or "the translator gave nothing"
             report.failed[why] = report.failed.get(why, 0) + 1
-    return [_translated(sample, selected, translations, target, translator, looks=looks) for sample in samples], report
+    return report
 
 
-Unit = tuple[str, str]
-"""A text, and the image for which its translation is chosen; empty where no estimate looks at images."""
 _COLUMNS = (QUALITY, "qualities", "rank", "changed", "right_language", "candidates", "wrong_language", "log_probability")
 
 
@@ -148,8 +158,8 @@ def _translate_all(
 ) -> dict[str, Translations]:
     """Text -> its translations, from the store where they are there. Each batch is kept before the next begins."""
     keys = {text: translation_key(text, source, target, options.nbest, translator.fingerprint) for text in texts}
-    known = options.store.get(list(keys.values()))
-    translations = {text: Translations(known[key]) for text, key in keys.items() if key in known}
+    stored = options.store.get(list(keys.values()))
+    translations = {text: Translations(stored[key]) for text, key in keys.items() if key in stored}
     # Texts of one length are translated together, and the order does not depend on what is in the store.
     missing = sorted((text for text in texts if text not in translations), key=lambda text: (len(text), text))
     size = getattr(translator, "batch", _BATCH)
@@ -167,7 +177,7 @@ def _select_all(
     images: Mapping[Unit, Any], translations: Mapping[str, Translations], target: str, source: str, options: TranslationOptions
 ) -> dict[Unit, Selected]:
     """Text, and image where that matters -> the translation that is kept, of texts that have any."""
-    candidates = {unit: found for unit in images if (found := distinct(translations[unit[0]].hypotheses))}
+    candidates = {unit: texts for unit in images if (texts := distinct(translations[unit[0]].hypotheses))}
     qualities = _qualities(candidates, images, target, options.metrics)
     selected = {}
     for unit, hypotheses in track(candidates.items(), "choosing translations", len(candidates)):

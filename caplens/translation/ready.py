@@ -45,5 +45,5 @@ class ReadyTranslations:
             raise unknown_language(self.name, target, langs)
 
     def translate(self, texts: Sequence[str], source: str, target: str, n: int) -> list[Translations]:
-        found = [self._translations.get((target, text.strip()), [])[:n] for text in texts]
-        return [Translations(hypotheses, None if hypotheses else "the file has no translation of it") for hypotheses in found]
+        rows = [self._translations.get((target, text.strip()), [])[:n] for text in texts]
+        return [Translations(hypotheses, None if hypotheses else "the file has no translation of it") for hypotheses in rows]

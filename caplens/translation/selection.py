@@ -45,8 +45,8 @@ class Selected(NamedTuple):
 
 def in_language(texts: Sequence[str], target: str, plausible: Sequence[str], model: LanguageModel | None = None) -> list[bool]:
     """Which texts are in the target language, among plausible languages; one without letters counts as such."""
-    found = [identify_language(text, [target, *plausible], model) for text in texts]
-    return [result.lang in (target, None) and any(map(str.isalnum, text)) for result, text in zip(found, texts, strict=True)]
+    identified = [identify_language(text, [target, *plausible], model) for text in texts]
+    return [result.lang in (target, None) and any(map(str.isalnum, text)) for result, text in zip(identified, texts, strict=True)]
 
 
 def distinct(hypotheses: Sequence[Hypothesis]) -> list[tuple[int, Hypothesis]]:

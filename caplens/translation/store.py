@@ -42,7 +42,7 @@ class TranslationStore:
             raise self._damaged(error) from None
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, list[Hypothesis]]:
-        found: dict[bytes, list[Hypothesis]] = {}
+        hypotheses: dict[bytes, list[Hypothesis]] = {}
         with closing(self._connect()) as connection:
             for start in range(0, len(keys), 500):
                 part = keys[start : start + 500]
@@ -51,8 +51,8 @@ class TranslationStore:
                     f"SELECT key, content, digest FROM translations WHERE key IN ({marks})", part
                 ):
                     if _digest(content) == digest:
-                        found[key] = [Hypothesis(str(text), score) for text, score in json.loads(content)]
-        return found
+                        hypotheses[key] = [Hypothesis(str(text), score) for text, score in json.loads(content)]
+        return hypotheses
 
     def put(self, entries: Mapping[bytes, Sequence[Hypothesis]]) -> None:
         """Write hypotheses; they are on disk when this returns."""

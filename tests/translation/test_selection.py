@@ -309,3 +309,17 @@ def test_a_store_that_is_damaged_inside_is_told(tmp_path):
     store.path.write_bytes(content)
     with pytest.raises(InputError, match="cannot be kept there"):
         store.get([bytes([1, 1])])
+
+
+def test_a_missing_identifier_is_told_before_anything_is_translated(tmp_path, monkeypatch):
+    from caplens.errors import MissingExtraError
+    from caplens.translation import captions
+
+    def missing():
+        raise MissingExtraError("Identifying languages", "py3langid", "pip install 'caplens[langid]'")
+
+    monkeypatch.setattr(captions, "default_model", missing)
+    translator = Counting()
+    with pytest.raises(MissingExtraError):
+        translate_samples(SAMPLES, translator, "de", options=TranslationOptions(store=TranslationStore(tmp_path)))
+    assert translator.asked == []
