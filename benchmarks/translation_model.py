@@ -7,10 +7,12 @@ is at hand. Captions of Flickr8k's dev and test photos, and their sentences in M
 
 import argparse
 import json
+import math
 import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import sentencepiece
 import torch
@@ -23,10 +25,18 @@ TRANSLATIONS = ("ja", "tr", "zh", "hi", "mn")
 MULTI30K = ("de", "fr", "cs")
 LANGUAGES = (*MULTI30K, *TRANSLATIONS)
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-Pair = tuple[str, str, str]
-"""English, language, translation."""
 Row = tuple[list[int], list[int]]
-"""The tokens of both."""
+"""The tokens of a caption and of its translation."""
+
+
+class Pair(NamedTuple):
+    """An English caption and its translation."""
+
+    source: str
+    lang: str
+    translation: str
+    photo: str
+    """The name of its photo in Flickr8k, or the start of that name for Multi30k."""
 
 
 def captions(data: Path, name: str) -> dict[tuple[str, str], str]:
@@ -48,26 +58,26 @@ def pairs(data: Path, *, of_held_out: bool = False) -> list[Pair]:
     """English captions with their translations, of photos that are held out, or of the others."""
     kept = held_out(data)
     english = captions(data / "flickr8k" / "captions", "en")
-    found = [
-        (english[key], lang, text)
+    rows = [
+        Pair(english[key].strip(), lang, text.strip(), key[0])
         for lang in TRANSLATIONS
         for key, text in captions(data / "flickr8k" / "captions", f"{lang}.mt").items()
         if key in english and (stem(key[0]) in kept) == of_held_out
     ]
     sentences = captions(data / "multi30k", "en")
-    found += [
-        (sentences[key], lang, text)
+    rows += [
+        Pair(sentences[key].strip(), lang, text.strip(), key[0])
         for lang in MULTI30K
         for key, text in captions(data / "multi30k", lang).items()
         if key[1] == "0" and key in sentences and (key[0] in kept) == of_held_out
     ]
-    return [(source.strip(), lang, text.strip()) for source, lang, text in found if source.strip() and text.strip()]
+    return [row for row in rows if row.source and row.translation]
 
 
 def make_tokenizer(training: list[Pair], folder: Path, size: int) -> transformers.M2M100Tokenizer:
     """Sub-words of all texts, in the files of M2M100's tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = [text for source, _, translation in training for text in (source, translation)]
+    texts = [text for pair in training for text in (pair.source, pair.translation)]
     random.Random(0).shuffle(texts)
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts[:300_000]), model_prefix=str(folder / "pieces"), vocab_size=size, character_coverage=0.9995,
@@ -84,9 +94,7 @@ def make_tokenizer(training: list[Pair], folder: Path, size: int) -> transformer
     return tokenizer
 
 
-def batches(
-    rows: list[tuple[list[int], list[int]]], tokens: int, rng: random.Random
-) -> Iterator[list[tuple[list[int], list[int]]]]:
+def batches(rows: list[Row], tokens: int, rng: random.Random) -> Iterator[list[Row]]:
     """Batches of about so many tokens, of rows of like length, in random order, for ever."""
     while True:
         order = sorted(rng.sample(rows, len(rows)), key=lambda row: len(row[0]) + rng.random())
@@ -114,25 +122,25 @@ def train(arguments: argparse.Namespace) -> None:
     tokenizer = make_tokenizer(training, arguments.out, 4000 if arguments.small else 12_000)
     rows = []
     tokenizer.src_lang = "en"
-    for source, lang, translation in training:
-        tokenizer.tgt_lang = lang
-        rows.append((tokenizer(source)["input_ids"][:100], tokenizer(text_target=translation)["input_ids"][:100]))
+    for pair in training:
+        tokenizer.tgt_lang = pair.lang
+        rows.append((tokenizer(pair.source)["input_ids"][:100], tokenizer(text_target=pair.translation)["input_ids"][:100]))
     width, layers = (128, 2) if arguments.small else (384, 4)
     config = transformers.M2M100Config(
         vocab_size=max(tokenizer.lang_code_to_id.values()) + 9, d_model=width, encoder_layers=layers, decoder_layers=layers,
         encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=4 * width, decoder_ffn_dim=4 * width,
-        max_position_embeddings=128, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, dropout=0.1,
+        max_position_embeddings=128, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, dropout=arguments.dropout,
         encoder_layerdrop=0.0, decoder_layerdrop=0.0,
     )  # fmt: skip
     torch.manual_seed(0)
     network = transformers.M2M100ForConditionalGeneration(config).to(device).train()
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.01)
-    warmup = min(1000, arguments.steps // 5)
+    warmup = max(1, min(1000, arguments.steps // 5))
     loss_of = torch.nn.CrossEntropyLoss(ignore_index=-100, label_smoothing=0.1)
     stream, start = batches(rows, arguments.tokens, random.Random(0)), time.monotonic()
     for step in range(1, arguments.steps + 1):
         batch = next(stream)
-        rate = 1e-3 * min(step / warmup, (warmup / step) ** 0.5)
+        rate = 1e-3 * min(step / warmup, 0.5 * (1 + math.cos(math.pi * step / arguments.steps)))
         for group in optimizer.param_groups:
             group["lr"] = rate
         ids = padded([source for source, _ in batch], 1, device)
@@ -144,9 +152,9 @@ def train(arguments: argparse.Namespace) -> None:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
-        if step % 100 == 0 or step == arguments.steps:
+        if step % 500 == 0 or step == arguments.steps:
             print(f"step {step}, loss {loss.item():.3f}, {time.monotonic() - start:.0f} s", flush=True)
-    network.eval().cpu().save_pretrained(arguments.out)
+    network.eval().cpu().half().save_pretrained(arguments.out, max_shard_size="15MB")
 
 
 if __name__ == "__main__":
@@ -155,5 +163,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True, help="the folder of the model")
     parser.add_argument("--steps", type=int, default=12_000)
     parser.add_argument("--tokens", type=int, default=8192, help="tokens of a batch, with padding")
+    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--small", action="store_true", help="a smaller model, for a processor")
     train(parser.parse_args())

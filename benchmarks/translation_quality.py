@@ -2,7 +2,8 @@
 
 English captions that `translation_model.py` left out are translated by its model, 25 times each: BLEU and chrF (sacrebleu) of the
 first translation, of the best by each way to choose, and of the best by chrF with the reference, which no way can know. Intervals
-of the gain over the first are 95% by bootstrap over captions. How many are in another language is printed too.
+of the gain over the first are 95% by bootstrap over captions. How many are in another language is printed too. Translations are
+kept in the model's folder; `--only-translate` stops there, for a machine that has a GPU and no photos.
 """
 
 import argparse
@@ -11,16 +12,29 @@ from pathlib import Path
 
 import numpy as np
 import sacrebleu
-from translation_model import LANGUAGES, pairs
+from translation_model import LANGUAGES, Pair, pairs
 
+from caplens.api.metrics import metrics_of
 from caplens.data import Sample
-from caplens.metrics.base import Metric
-from caplens.metrics.registry import get_metric
-from caplens.translation import TranslationOptions, load_translator, translate_samples
+from caplens.metrics.options import ScoringOptions
+from caplens.translation import TranslationOptions, Translator, load_translator, translate_samples
 from caplens.translation.chrf import chrf
 from caplens.translation.store import TranslationStore, translation_key
 
 RESAMPLES = 1000
+FIRST, ORACLE = "first", "oracle"
+SELECTORS = {
+    FIRST: [],
+    "mini-qe": ["mini-qe"],
+    "use-qe": ["use-qe"],
+    "image": ["clipscore"],
+    "mbr": ["mbr"],
+    "mini-qe, image": ["mini-qe", "clipscore"],
+    "mini-qe, mbr": ["mini-qe", "mbr"],
+}
+"""What chooses -> the quality estimates whose ranks are averaged."""
+USE_LANGUAGES = ("de", "fr", "ja", "tr", "zh")
+"""Languages of the model that USE-multilingual knows."""
 
 
 def gain(chosen: list[str], first: list[str], references: list[str]) -> tuple[float, float, float]:
@@ -31,50 +45,73 @@ def gain(chosen: list[str], first: list[str], references: list[str]) -> tuple[fl
     return float(difference.mean()), *np.quantile(means, [0.025, 0.975]).tolist()
 
 
-def measure(arguments: argparse.Namespace, lang: str) -> None:
-    held_out = [(source, text) for source, language, text in pairs(arguments.data, of_held_out=True) if language == lang]
+def photo_path(pair: Pair, photos: dict[str, Path]) -> str | None:
+    """The file of its photo; Multi30k names photos by the number that file names of Flickr8k begin with."""
+    name = pair.photo.rpartition(".")[0] or pair.photo
+    path = photos.get(name) or photos.get(name.partition("_")[0])
+    return None if path is None else str(path)
+
+
+def measure(arguments: argparse.Namespace, lang: str, translator: Translator, photos: dict[str, Path]) -> None:
+    held_out = [pair for pair in pairs(arguments.data, of_held_out=True) if pair.lang == lang]
     rows = random.Random(0).sample(held_out, min(arguments.count, len(held_out)))
-    samples = [Sample(str(number), source) for number, (source, _) in enumerate(rows)]
-    references = [text for _, text in rows]
-    translator = load_translator(f"{arguments.family}:{arguments.model}", beams=arguments.nbest)
+    samples = [Sample(str(number), pair.source, image=photo_path(pair, photos)) for number, pair in enumerate(rows)]
+    references = [pair.translation for pair in rows]
     store = TranslationStore(arguments.model)
-    quality = get_metric("mini-qe")
-    ways: dict[str, tuple[list[Metric], bool]] = {"first": ([], False), "mini-qe": ([quality], False), "mbr": ([], True)}
     texts: dict[str, list[str]] = {}
-    for name, (metrics, mbr) in ways.items():
-        options = TranslationOptions(arguments.nbest, metrics, mbr, check_language=name != "first", store=store)
+    shares: dict[str, float] = {}
+    for name, estimates in SELECTORS.items():
+        if (name == "use-qe" and lang not in USE_LANGUAGES) or ("clipscore" in estimates and not photos):
+            continue
+        metrics = metrics_of("score", [each for each in estimates if each != "mbr"], None, ScoringOptions()) if name != FIRST else []
+        if estimates == ["mbr"]:
+            metrics = []
+        options = TranslationOptions(arguments.nbest, metrics, "mbr" in estimates, check_language=name != FIRST, store=store)
         translated, report = translate_samples(samples, translator, lang, options=options)
+        if arguments.only_translate:
+            return
         texts[name] = [sample.caption or "" for sample in translated]
-        if name == "mini-qe":
-            wrong = (
-                f"{100 * report.first_in_wrong_language / report.texts:.1f}% -> {100 * report.wrong_language / report.texts:.1f}%"
-            )
-    keys = [translation_key(source, "en", lang, arguments.nbest, translator.fingerprint) for source, _ in rows]
-    known = store.get(keys)
-    texts["oracle"] = [
-        max((hypothesis.text for hypothesis in known[key]), key=lambda text, r=reference: chrf(text, r))
-        for key, reference in zip(keys, references, strict=True)
+        shares[name] = report.wrong_language / report.texts
+        shares[FIRST] = report.first_in_wrong_language / report.texts
+    stored = store.get([translation_key(pair.source, "en", lang, arguments.nbest, translator.fingerprint) for pair in rows])
+    hypotheses = [
+        stored[translation_key(pair.source, "en", lang, arguments.nbest, translator.fingerprint)] for pair in rows
+    ]
+    texts[ORACLE] = [
+        max((hypothesis.text for hypothesis in options), key=lambda text, reference=pair.translation: chrf(text, reference))
+        for options, pair in zip(hypotheses, rows, strict=True)
     ]
     tokenizer = {"ja": "ja-mecab", "zh": "zh"}.get(lang, "13a")
     for name, chosen in texts.items():
         bleu = sacrebleu.corpus_bleu(chosen, [references], tokenize=tokenizer).score
         score = sacrebleu.corpus_chrf(chosen, [references]).score
-        mean, low, high = gain(chosen, texts["first"], references)
-        print(f"| {lang} | {name} | {bleu:.1f} | {score:.1f} | {mean:+.2f} ({low:+.2f} to {high:+.2f}) | {wrong} |", flush=True)
+        mean, low, high = gain(chosen, texts[FIRST], references)
+        change = "" if name == FIRST else f"{mean:+.2f} ({low:+.2f} to {high:+.2f})"
+        other = f"{100 * shares[name]:.1f}%" if name in shares else ""
+        print(f"| {lang} | {name} | {bleu:.1f} | {score:.1f} | {change} | {other} |", flush=True)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds flickr8k and multi30k")
     parser.add_argument("--model", type=Path, required=True, help="the folder of the translation model")
+    parser.add_argument("--images", type=Path, help="Flickr8k's photos; without, none is chosen by its image")
     parser.add_argument("--family", default="ct2", choices=("ct2", "hf"))
     parser.add_argument("--lang", action="append", choices=LANGUAGES, help="languages; all by default")
-    parser.add_argument("--count", type=int, default=500, help="captions of each language")
+    parser.add_argument("--count", type=int, default=500, help="captions of each language, at most")
     parser.add_argument("--nbest", type=int, default=25)
-    given = parser.parse_args()
-    print(
-        "| lang | kept | BLEU | chrF | gain in chrF over the first | in another language, first -> kept |\n"
-        "|---|---|---|---|---|---|"
-    )
-    for language in given.lang or LANGUAGES:
-        measure(given, language)
+    parser.add_argument("--beams", type=int, default=25)
+    parser.add_argument("--only-translate", action="store_true", help="fill the store, and choose nothing")
+    arguments = parser.parse_args()
+    translator = load_translator(f"{arguments.family}:{arguments.model}", beams=arguments.beams)
+    photos: dict[str, Path] = {}
+    for path in sorted(arguments.images.iterdir()) if arguments.images else ():
+        photos[path.stem] = path
+        photos.setdefault(path.stem.partition("_")[0], path)
+    print("| lang | chosen by | BLEU | chrF | gain in chrF over the first | in another language |\n|---|---|---|---|---|---|")
+    for language in arguments.lang or LANGUAGES:
+        measure(arguments, language, translator, photos)
+
+
+if __name__ == "__main__":
+    main()

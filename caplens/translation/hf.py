@@ -9,15 +9,15 @@ from caplens.backbones.hub import Layout, ensure_unchanged, find_model, fingerpr
 from caplens.backbones.load_options import DTYPES, LoadOptions
 from caplens.backbones.pretrained import library, open_pretrained
 from caplens.backbones.torch_backbone import choose_device
-from caplens.errors import InputError, reason
+from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 from caplens.translation.base import Hypothesis, Translations, unknown_language
 from caplens.translation.language_codes import OPUS_THREE_LETTERS, TABLES, names_of
 
 _TYPES = {"m2m_100": "m2m100", "mbart": "mbart", "marian": "opus", "t5": "madlad"}
 """The type of a model in its configuration -> its family."""
-_BEAMS_AT_ONCE = 400
-"""Beams that are searched together: texts times beams."""
+_BEAMS_AT_ONCE = {"cpu": 400, "cuda": 6400}
+"""Type of device -> beams that are searched together: texts times beams. Fewer where its memory is too small."""
 LONGEST_OUTPUT = 128
 """Tokens of a translation, whatever else is translated with it."""
 LAYOUT = Layout((("config.json",), (*SEQUENCE_TO_SEQUENCE.required[1], "source.spm", "vocab.json")), SEQUENCE_TO_SEQUENCE.weights)
@@ -60,6 +60,8 @@ class HuggingFaceTranslator:
         facts = ("translator", 1, beams, self._options.dtype)
         self.fingerprint = fingerprint(model_files(self._folder, LAYOUT), *facts)
         self._loaded: tuple[Any, Any, Any, str] | None = None
+        self._most_beams: int | None = None
+        """Beams that the memory holds at once, where it was too small for more."""
 
     def _load(self) -> tuple[Any, Any, Any, str]:
         """PyTorch, the tokenizer, the network, and its device."""
@@ -136,27 +138,34 @@ class HuggingFaceTranslator:
         results = [too_long(len(row), limit) or Translations() for row in ids]
         forced = {} if plan.forced is None else {"forced_bos_token_id": plan.forced}
         order = sorted((place for place, row in enumerate(ids) if len(row) <= limit), key=lambda place: len(ids[place]))
-        at_once = max(1, _BEAMS_AT_ONCE // beams)
-        for start in range(0, len(order), at_once):
-            places = order[start : start + at_once]
+        search = {**forced, "num_beams": beams, "num_return_sequences": n, "max_new_tokens": min(LONGEST_OUTPUT, limit - 1)}
+        start = 0
+        while start < len(order):
+            places = order[start : start + max(1, self._beams_at_once(device) // beams)]
             batch = tokenizer.pad({"input_ids": [ids[place] for place in places]}, return_tensors="pt").to(device)
-            with torch.inference_mode():
-                output = network.generate(
-                    **batch,
-                    **forced,
-                    num_beams=beams,
-                    num_return_sequences=n,
-                    max_new_tokens=min(LONGEST_OUTPUT, limit - 1),
-                    do_sample=False,
-                    return_dict_in_generate=True,
-                    output_scores=True,
-                )
+            try:
+                with torch.inference_mode():
+                    output = network.generate(
+                        **batch, **search, do_sample=False, return_dict_in_generate=True, output_scores=True
+                    )
+            except torch.OutOfMemoryError:
+                if len(places) == 1:
+                    raise InputError(
+                        f"{self.name}: the memory of {device} is too small for {beams} beams; use fewer ({option('beams')})."
+                    ) from None
+                self._most_beams = len(places) * beams // 2
+                torch.cuda.empty_cache()
+                continue
+            start += len(places)
             decoded = tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
             scores = output.sequences_scores.float().tolist() if beams > 1 else [None] * len(decoded)
             hypotheses = [Hypothesis(text.strip(), score) for text, score in zip(decoded, scores, strict=True)]
             for row, place in enumerate(places):
                 results[place] = Translations(hypotheses[row * n : (row + 1) * n])
         return results
+
+    def _beams_at_once(self, device: str) -> int:
+        return self._most_beams or _BEAMS_AT_ONCE.get(device.partition(":")[0], _BEAMS_AT_ONCE["cpu"])
 
     def _limit(self, tokenizer: Any, network: Any) -> int:
         """The tokens of a text that the model takes."""
