@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import sentencepiece
 import torch
 import transformers
@@ -115,8 +116,13 @@ def padded(rows: list[list[int]], value: int, device: str) -> torch.Tensor:
     return torch.tensor([row + [value] * (width - len(row)) for row in rows], device=device)
 
 
-def train(arguments: argparse.Namespace) -> None:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+def prepare(arguments: argparse.Namespace) -> tuple[transformers.M2M100Tokenizer, list[Row]]:
+    """The tokenizer and the tokens of all pairs, kept in the folder of the model."""
+    kept = arguments.out / "tokens.npz"
+    if kept.is_file():
+        tokens = np.load(kept)
+        rows = [row.tolist() for row in np.split(tokens["ids"], np.cumsum(tokens["lengths"])[:-1])]
+        return transformers.M2M100Tokenizer.from_pretrained(arguments.out), list(zip(rows[::2], rows[1::2], strict=True))
     training = pairs(arguments.data)
     print(f"{len(training):,} pairs", flush=True)
     tokenizer = make_tokenizer(training, arguments.out, 4000 if arguments.small else 12_000)
@@ -125,22 +131,38 @@ def train(arguments: argparse.Namespace) -> None:
     for pair in training:
         tokenizer.tgt_lang = pair.lang
         rows.append((tokenizer(pair.source)["input_ids"][:100], tokenizer(text_target=pair.translation)["input_ids"][:100]))
+    parts = [part for row in rows for part in row]
+    np.savez_compressed(kept, ids=np.concatenate(parts).astype(np.int32), lengths=[len(part) for part in parts])
+    return tokenizer, rows
+
+
+def train(arguments: argparse.Namespace) -> None:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    tokenizer, rows = prepare(arguments)
+    if arguments.only_prepare:
+        return
     width, layers = (128, 2) if arguments.small else (384, 4)
     config = transformers.M2M100Config(
         vocab_size=max(tokenizer.lang_code_to_id.values()) + 9, d_model=width, encoder_layers=layers, decoder_layers=layers,
         encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=4 * width, decoder_ffn_dim=4 * width,
-        max_position_embeddings=128, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, dropout=arguments.dropout,
+        max_position_embeddings=128, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
+        dropout=arguments.dropout,
         encoder_layerdrop=0.0, decoder_layerdrop=0.0,
     )  # fmt: skip
     torch.manual_seed(0)
     network = transformers.M2M100ForConditionalGeneration(config).to(device).train()
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.01, fused=device == "cuda")
     warmup = max(1, min(1000, arguments.steps // 5))
     loss_of = torch.nn.CrossEntropyLoss(ignore_index=-100, label_smoothing=0.1)
     stream, start = batches(rows, arguments.tokens, random.Random(0)), time.monotonic()
     for step in range(1, arguments.steps + 1):
         batch = next(stream)
-        rate = 1e-3 * min(step / warmup, 0.5 * (1 + math.cos(math.pi * step / arguments.steps)))
+        minutes = (time.monotonic() - start) / 60
+        # Whichever limit is nearer ends the schedule.
+        progress = max(step / arguments.steps, minutes / arguments.minutes)
+        if progress > 1:
+            break
+        rate = 1e-3 * min(step / warmup, 0.5 * (1 + math.cos(math.pi * progress)))
         for group in optimizer.param_groups:
             group["lr"] = rate
         ids = padded([source for source, _ in batch], 1, device)
@@ -153,7 +175,7 @@ def train(arguments: argparse.Namespace) -> None:
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         if step % 500 == 0 or step == arguments.steps:
-            print(f"step {step}, loss {loss.item():.3f}, {time.monotonic() - start:.0f} s", flush=True)
+            print(f"step {step}, loss {loss.item():.3f}, {60 * minutes:.0f} s", flush=True)
     network.eval().cpu().half().save_pretrained(arguments.out, max_shard_size="15MB")
 
 
@@ -162,7 +184,9 @@ if __name__ == "__main__":
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds flickr8k and multi30k")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the model")
     parser.add_argument("--steps", type=int, default=12_000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="train for so long at most")
     parser.add_argument("--tokens", type=int, default=8192, help="tokens of a batch, with padding")
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--only-prepare", action="store_true", help="make the tokenizer and the tokens, for a machine with a GPU")
     parser.add_argument("--small", action="store_true", help="a smaller model, for a processor")
     train(parser.parse_args())

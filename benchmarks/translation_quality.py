@@ -19,6 +19,7 @@ from caplens.data import Sample
 from caplens.metrics.options import ScoringOptions
 from caplens.translation import TranslationOptions, Translator, load_translator, translate_samples
 from caplens.translation.chrf import chrf
+from caplens.translation.selection import MBR
 from caplens.translation.store import TranslationStore, translation_key
 
 RESAMPLES = 1000
@@ -63,10 +64,9 @@ def measure(arguments: argparse.Namespace, lang: str, translator: Translator, ph
     for name, estimates in SELECTORS.items():
         if (name == "use-qe" and lang not in USE_LANGUAGES) or ("clipscore" in estimates and not photos):
             continue
-        metrics = metrics_of("score", [each for each in estimates if each != "mbr"], None, ScoringOptions()) if name != FIRST else []
-        if estimates == ["mbr"]:
-            metrics = []
-        options = TranslationOptions(arguments.nbest, metrics, "mbr" in estimates, check_language=name != FIRST, store=store)
+        named = [estimate for estimate in estimates if estimate != MBR]
+        metrics = metrics_of("score", named, None, ScoringOptions()) if named else []
+        options = TranslationOptions(arguments.nbest, metrics, MBR in estimates, check_language=name != FIRST, store=store)
         translated, report = translate_samples(samples, translator, lang, options=options)
         if arguments.only_translate:
             return
@@ -74,9 +74,7 @@ def measure(arguments: argparse.Namespace, lang: str, translator: Translator, ph
         shares[name] = report.wrong_language / report.texts
         shares[FIRST] = report.first_in_wrong_language / report.texts
     stored = store.get([translation_key(pair.source, "en", lang, arguments.nbest, translator.fingerprint) for pair in rows])
-    hypotheses = [
-        stored[translation_key(pair.source, "en", lang, arguments.nbest, translator.fingerprint)] for pair in rows
-    ]
+    hypotheses = [stored[translation_key(pair.source, "en", lang, arguments.nbest, translator.fingerprint)] for pair in rows]
     texts[ORACLE] = [
         max((hypothesis.text for hypothesis in options), key=lambda text, reference=pair.translation: chrf(text, reference))
         for options, pair in zip(hypotheses, rows, strict=True)

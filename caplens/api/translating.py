@@ -10,7 +10,9 @@ from caplens.data.inputs import Captions, ImagesInput, read_captions
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
+from caplens.metrics.scoring import KeepColumns
 from caplens.results.scores import ScoreResult
+from caplens.stats import RESAMPLES
 from caplens.text.identification import LanguageModel
 from caplens.translation import TranslationOptions, TranslationReport, Translator, load_translator, translate_samples
 from caplens.translation.selection import MBR
@@ -76,8 +78,7 @@ def translate(
         raise InputError(f"{unsuitable} needs references, and a translation has none; choose a quality estimate such as mini-qe.")
     if isinstance(translator, str):
         translator = load_translator(translator, max(beams, nbest), options.load_options())
-    folder = options.store if isinstance(options.store, str | Path) else None
-    settings = TranslationOptions(nbest, metrics, MBR in names, check_language, language_model, store=TranslationStore(folder))
+    settings = TranslationOptions(nbest, metrics, MBR in names, check_language, language_model, store=_store(options))
     joined = list(read_captions(samples, None, images, None))
     return translate_samples(joined, translator, to, source, settings)
 
@@ -89,6 +90,10 @@ def score_via_english(
     translator: str | Translator,
     images: ImagesInput = None,
     source: str | None = None,
+    strict: bool = False,
+    keep_columns: KeepColumns = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> ScoreResult:
@@ -96,8 +101,8 @@ def score_via_english(
 
     Parameters
     ----------
-    samples, metrics, images, options, **keywords
-        As for `score`; the captions are in one language.
+    samples, metrics, images, strict, keep_columns, resamples, seed, options, **keywords
+        As for `score`. Translations are kept where vectors are.
     translator
         As for `translate`.
     source
@@ -123,18 +128,47 @@ def score_via_english(
     if isinstance(translator, str):
         translator = load_translator(translator, options=options.load_options())
     joined = list(read_captions(samples, None, images, options.lang))
+    settings, failed = TranslationOptions(check_language=False, store=_store(options)), 0
     by_language: dict[str, list[Sample]] = {}
     for sample in joined:
         by_language.setdefault(sample.lang or source or options.lang or "en", []).append(sample)
+    _check_ids(joined)
     english: dict[int, Sample] = {}
     for lang, of_language in by_language.items():
-        settings = TranslationOptions(check_language=False)
-        rows = of_language if lang == "en" else translate_samples(of_language, translator, "en", lang, settings)[0]
-        english.update((id(old), _english(new)) for old, new in zip(of_language, rows, strict=True))
-    result = score([english[id(sample)] for sample in joined], metrics, options=replace(options, lang="en"))
+        rows = of_language
+        if lang != "en":
+            rows, report = translate_samples(of_language, translator, "en", lang, settings)
+            failed += sum(report.failed.values())
+            rows = [_english(sample) for sample in rows]
+        english.update((id(old), new) for old, new in zip(of_language, rows, strict=True))
+    result = score(
+        [english[id(sample)] for sample in joined], metrics, strict=strict, keep_columns=keep_columns,
+        resamples=resamples, seed=seed, options=replace(options, lang="en"),
+    )  # fmt: skip
+    lost = sum(len(sample.references) > len(english[id(sample)].references) for sample in joined)
+    if failed:
+        result.warnings.append(
+            f"{failed:,} texts could not be translated into English, so {lost:,} captions have fewer references."
+        )
     via = f"|via:{translator.name}@{translator.fingerprint[:8]}"
     result.metrics = {name: replace(scores, signature=scores.signature + via) for name, scores in result.metrics.items()}
     return result
+
+
+def _store(options: ScoringOptions) -> TranslationStore:
+    """Where translations are kept: the folder that was named for vectors, or the cache."""
+    return TranslationStore(options.store if isinstance(options.store, str | Path) else None)
+
+
+def _check_ids(samples: Sequence[Sample]) -> None:
+    """An error for an id of captions in several languages, which become one."""
+    langs: dict[tuple[str, str | None], str | None] = {}
+    for sample in samples:
+        if langs.setdefault((sample.id, sample.system), sample.lang) != sample.lang:
+            raise InputError(
+                f"the id {sample.id!r} is of captions in several languages, which all become English. Score one language at a"
+                " time, or give each caption its own id."
+            )
 
 
 def _english(sample: Sample) -> Sample:

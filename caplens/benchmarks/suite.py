@@ -1,6 +1,6 @@
 """Several benchmarks, languages and protocols in one run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ class SuiteOptions(NamedTuple):
 def run_suite(options: SuiteOptions, data: Path, metrics: Sequence[Metric], images: str | PathLike[str] | None) -> SuiteResult:
     """Evaluate metrics on every benchmark, language and protocol asked for."""
     quality = None if options.translation_quality is None else read_quality(options.translation_quality)
+    kept: dict[str, Quality] = {}
     suite = SuiteResult([])
     benchmarks = list_benchmarks().values() if options.names is None else [get_benchmark(name) for name in options.names]
     for benchmark in benchmarks:
@@ -51,12 +52,12 @@ def run_suite(options: SuiteOptions, data: Path, metrics: Sequence[Metric], imag
             continue
         _run_benchmark(suite, benchmark, home, runs, options, metrics, images)
         if options.translation_quality is None and len(runs) > 1:
-            quality = {**(quality or {}), **kept_qualities(benchmark, home)} or None
+            kept[benchmark.name] = kept_qualities(benchmark, home)
         if options.langs is None and runs:
             _note_absent_languages(suite, benchmark, home)
     if not suite.results:
         raise InputError(next(iter(suite.not_run.values()), f"{data}: there are no files of any benchmark."))
-    suite.correlations = _correlations(suite, quality)
+    suite.correlations = _correlations(suite, quality, kept)
     return suite
 
 
@@ -104,10 +105,10 @@ def _runs(benchmark: Benchmark[Any], home: Path, options: SuiteOptions) -> Itera
                 yield lang, protocol
 
 
-def _correlations(suite: SuiteResult, quality: Quality | None) -> list[LanguageCorrelation]:
-    """Where a benchmark was run on the same items in several languages."""
+def _correlations(suite: SuiteResult, quality: Quality | None, kept: Mapping[str, Quality]) -> list[LanguageCorrelation]:
+    """Where a benchmark was run on the same items in several languages; `kept` are qualities by id."""
     return [
-        correlate_languages(results, quality)
+        correlate_languages(results, quality or kept.get(results[0].benchmark) or None, by_id=quality is None)
         for results in suite.grouped("benchmark", "protocol")
         if len(results) > 1 and len(set.intersection(*(set(result.ids) for result in results))) > 1
     ]

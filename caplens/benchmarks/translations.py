@@ -13,7 +13,7 @@ from caplens.benchmarks.base import Benchmark, BenchmarkData
 from caplens.data.formats.json_document import finite_number
 from caplens.data.languages import base_language, language_names
 from caplens.data.reading import SampleFile
-from caplens.data.sample import Sample
+from caplens.data.sample import SOURCE_REFERENCES, Sample
 from caplens.errors import InputError
 
 ENGLISH = "en"
@@ -47,18 +47,14 @@ def _files(benchmark: Benchmark[Any], home: Path) -> dict[str, Path]:
 def load_translated(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> BenchmarkData:
     """The English data with translated captions and references; what is not translated has no caption, and a warning."""
     path = _files(benchmark, home)[lang]
-    translations: dict[str, Sample] = {}
-    for sample in SampleFile(path, caption_required=False):
-        if sample.lang is not None and base_language(sample.lang) != lang:
-            raise InputError(f"{path}: the caption {sample.id!r} is in {sample.lang!r}, not in {lang!r} as the file's name says.")
-        translations[sample.id] = sample
+    translations = _read_translations(path, lang)
     english: BenchmarkData = benchmark.load(home, protocol, ENGLISH)
     if not any(sample.id in translations for sample in english.samples):
         raise InputError(
             f"{path}: none of its ids is one of {benchmark.name}, such as {english.samples[0].id!r}. Make the file with"
             " 'caplens translate'."
         )
-    samples = [_translated(sample, translations.get(sample.id), lang) for sample in english.samples]
+    samples = [_translated(sample, translations.get(sample.id), lang, path) for sample in english.samples]
     missing = sum(sample.invalid is not None for sample in samples)
     lost = sum(len(old.references) > len(new.references) for old, new in zip(english.samples, samples, strict=True))
     warnings = [
@@ -69,18 +65,52 @@ def load_translated(benchmark: Benchmark[Any], home: Path, protocol: str, lang: 
     return replace(english, samples=samples, warnings=warnings)
 
 
-def _translated(sample: Sample, translation: Sample | None, lang: str) -> Sample:
+def _read_translations(path: Path, lang: str) -> dict[str, Sample]:
+    """Id -> translation."""
+    translations: dict[str, Sample] = {}
+    for sample in SampleFile(path, caption_required=False):
+        if sample.lang is not None and base_language(sample.lang) != lang:
+            raise InputError(f"{path}: the caption {sample.id!r} is in {sample.lang!r}, not in {lang!r} as the file's name says.")
+        if translations.setdefault(sample.id, sample) is not sample:
+            raise InputError(f"{path}: the id {sample.id!r} appears twice. Keep one translation of each caption.")
+    return translations
+
+
+def _translated(sample: Sample, translation: Sample | None, lang: str, path: Path) -> Sample:
     if translation is None or not translation.caption:
         return replace(sample, caption="", references=(), lang=lang, invalid=f"there is no translation into {lang!r}")
-    return replace(sample, caption=translation.caption, references=translation.references, lang=lang, source=sample.caption)
+    if translation.source is not None and _words(translation.source) != _words(sample.caption):
+        raise InputError(
+            f"{path}: {sample.id!r} is the translation of {translation.source!r}, and here that id is of {sample.caption!r}."
+            " Translate this protocol and these files (caplens translate --benchmark NAME --protocol PROTOCOL)."
+        )
+    references = _translated_references(sample, translation, path)
+    return replace(sample, caption=translation.caption, references=references, lang=lang, source=sample.caption)
+
+
+def _translated_references(sample: Sample, translation: Sample, path: Path) -> tuple[str, ...]:
+    """The translations of the sample's references: by their English texts, where the file has these, else all that there are."""
+    originals = translation.meta.get(SOURCE_REFERENCES)
+    if isinstance(originals, list) and len(originals) == len(translation.references):
+        by_text = {_words(str(text)): reference for text, reference in zip(originals, translation.references, strict=True)}
+        return tuple(by_text[_words(text)] for text in sample.references if _words(text) in by_text)
+    if len(translation.references) > len(sample.references):
+        raise InputError(
+            f"{path}: {sample.id!r} has {len(translation.references)} references, and {len(sample.references)} in English."
+            " Translate this protocol and these files (caplens translate --benchmark NAME --protocol PROTOCOL)."
+        )
+    return translation.references
+
+
+def _words(text: str | None) -> str:
+    return " ".join((text or "").split())
 
 
 def kept_qualities(benchmark: Benchmark[Any], home: Path) -> dict[tuple[str, str], float]:
-    """(language, caption) -> the quality that `caplens translate` estimated, from the files of translations."""
-    qualities: dict[tuple[str, str], float] = {}
-    for lang, path in _files(benchmark, home).items():
-        for sample in SampleFile(path, caption_required=False):
-            quality = finite_number(sample.meta.get("quality"))
-            if sample.caption and quality is not None:
-                qualities[lang, sample.caption] = quality
-    return qualities
+    """(language, id) -> the quality that `caplens translate` estimated, from the files of translations."""
+    return {
+        (lang, identifier): quality
+        for lang, path in _files(benchmark, home).items()
+        for identifier, sample in _read_translations(path, lang).items()
+        if sample.caption and (quality := finite_number(sample.meta.get("quality"))) is not None
+    }

@@ -67,9 +67,13 @@ def score(
     form = output.checked(captions, references, metrics.df)
     names = listed(metrics.metric) or (list(EXAMPLE_METRICS) if example else None)
     columns = listed(keep_columns)
+    kept = columns == ["all"] or columns or False
     options = models.scoring(metrics, lang, names)
     if via_english is not None and captions is not None:
-        result = api.score_via_english(captions, names, translator=via_english, images=models.images, options=options)
+        result = api.score_via_english(
+            captions, names, translator=via_english, images=models.images, strict=strict, keep_columns=kept,
+            resamples=resamples, seed=seed, options=options,
+        )  # fmt: skip
     else:
         with as_file(files("caplens").joinpath("examples")) as shipped:
             result = api.score(
@@ -78,7 +82,7 @@ def score(
                 references=references,
                 images=shipped if captions is None else models.images,
                 strict=strict,
-                keep_columns=columns == ["all"] or columns or False,
+                keep_columns=kept,
                 resamples=resamples,
                 seed=seed,
                 options=options,

@@ -40,6 +40,7 @@ def translate(
     source: Annotated[str, typer.Option("--from", help="The language of the captions.")] = "en",
     benchmark: Annotated[str | None, typer.Option(help="Instead of a file, a benchmark whose files are in --data.")] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of the benchmark, where NAME.LANG.jsonl is written.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="The protocol of the benchmark. \\[default: as papers do]")] = None,
     beams: Annotated[int, typer.Option(min=1, max=1000, help="Beams of the search.")] = 5,
     nbest: Annotated[int, typer.Option(min=1, max=1000, help="Translations of each text to choose from.")] = 1,
     qe: Annotated[
@@ -61,7 +62,7 @@ def translate(
     with what estimates. Translations are kept by content: nothing is translated twice, and a stopped command goes on.
     """
     langs = listed(to) or []
-    samples, output = _inputs(captions, target, benchmark, data)
+    samples, output = _inputs(captions, target, benchmark, data, protocol)
     files = suffixes(langs, output) if benchmark is None else {lang: output / f"{benchmark}.{lang}.jsonl" for lang in langs}
     for file in files.values():
         ensure_writable(file)
@@ -98,10 +99,12 @@ def translate(
 
 
 def _inputs(
-    captions: Path | None, target: Path | None, benchmark: str | None, data: Path | None
+    captions: Path | None, target: Path | None, benchmark: str | None, data: Path | None, protocol: str | None
 ) -> tuple[list[Sample] | SampleFile, Path]:
     """The samples to translate, and the file or folder to write."""
     if benchmark is None:
+        if protocol is not None:
+            raise InputError("--protocol is of a benchmark; name it with --benchmark.")
         if captions is None or target is None:
             raise InputError("give a file of captions and the file to write, or a benchmark with --benchmark and --data.")
         return SampleFile(captions, caption_required=False), target
@@ -109,7 +112,7 @@ def _inputs(
         raise InputError("a benchmark is translated in its own folder: give --data, and no files.")
     chosen = get_benchmark(benchmark)
     home = chosen.home(data)
-    return load_checked(chosen, home, next(iter(chosen.protocols)), "en").samples, home
+    return load_checked(chosen, home, protocol or next(iter(chosen.protocols)), "en").samples, home
 
 
 def _described(report: TranslationReport) -> str:

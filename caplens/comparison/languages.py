@@ -19,11 +19,16 @@ from caplens.stats import get_coefficient
 _LOW, _HIGH = 25, 75
 """Percentiles of translation quality."""
 Quality = Mapping[tuple[str, str], float]
-"""(language, caption) -> how good a translation it is."""
+"""(language, caption or id) -> how good a translation it is."""
 
 
-def correlate_languages(results: Sequence[AgreementResult], quality: Quality | None = None) -> LanguageCorrelation:
-    """`results` are one benchmark in several languages, whose captions have the same ids in each."""
+def correlate_languages(
+    results: Sequence[AgreementResult], quality: Quality | None = None, *, by_id: bool = False
+) -> LanguageCorrelation:
+    """`results` are one benchmark in several languages, whose captions have the same ids in each.
+
+    `quality` is of captions, or of ids if `by_id`.
+    """
     common = set.intersection(*(set(result.ids) for result in results))
     if len(results) < 2 or len(common) < 2:
         raise InputError("scores can be compared across languages where two of them have the same items.")
@@ -32,7 +37,7 @@ def correlate_languages(results: Sequence[AgreementResult], quality: Quality | N
     parts = {"all": [np.ones(len(common), dtype=np.bool_)] * len(results)}
     with_quality: dict[str, int] = {}
     if quality is not None:
-        parts |= _by_quality(results, rows, quality, with_quality)
+        parts |= _by_quality(results, rows, quality, with_quality, by_id=by_id)
     metrics = [metric for metric in results[0].results if all(metric in result.results for result in results)]
     correlations: dict[str, dict[str, Floats]] = {}
     for metric in metrics:
@@ -59,13 +64,14 @@ def _correlation_matrix(columns: Sequence[Floats], kept: Sequence[Flags]) -> Flo
 
 
 def _by_quality(
-    results: Sequence[AgreementResult], rows: list[list[int]], quality: Quality, counts: dict[str, int]
+    results: Sequence[AgreementResult], rows: list[list[int]], quality: Quality, counts: dict[str, int], *, by_id: bool
 ) -> dict[str, list[Flags]]:
     """For each language the items with low and with high quality; a language without any, such as the source, has all items."""
     low: list[Flags] = []
     high: list[Flags] = []
     for result, of_result in zip(results, rows, strict=True):
-        qualities = np.array([quality.get((result.lang, result.captions[row]), np.nan) for row in of_result])
+        keys = result.ids if by_id else result.captions
+        qualities = np.array([quality.get((result.lang, keys[row]), np.nan) for row in of_result])
         counts[result.lang] = int((~np.isnan(qualities)).sum())
         if not counts[result.lang]:
             low.append(np.ones(len(of_result), dtype=np.bool_))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from caplens.data.languages import CROSSMODAL_3600, base_language, language_names
 from caplens.errors import InputError, reason
 from caplens.libraries import require
+from caplens.text.fasttext_file import check_fasttext_file
 from caplens.text.scripts import script_of, scripts_of
 
 _FEATURE, _EXTRA = "Identifying languages", "langid"
@@ -119,8 +120,7 @@ class FastTextModel:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         fasttext = require("fasttext", _FEATURE, "fasttext")
-        if not Path(path).is_file():
-            raise InputError(f"{path}: there is no such file of fastText.")
+        check_fasttext_file(path)
         try:
             self._model: Any = fasttext.load_model(str(path))
         except Exception as error:
@@ -129,7 +129,10 @@ class FastTextModel:
         self.name = f"fasttext:{Path(path).name}"
 
     def log_probabilities(self, text: str, candidates: Sequence[str]) -> dict[str, float]:
-        labels, probabilities = self._model.predict(" ".join(text.split()), _MOST_LABELS)
+        try:
+            labels, probabilities = self._model.predict(" ".join(text.split()), _MOST_LABELS)
+        except (MemoryError, RuntimeError, ValueError) as error:
+            raise InputError(f"{self.name}: this model of fastText is damaged ({reason(error)}).") from None
         scores: dict[str, float] = {}
         for label, probability in zip(labels, probabilities, strict=True):
             lang = _language_of(label.removeprefix(_PREFIX))

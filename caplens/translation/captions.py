@@ -8,11 +8,11 @@ import numpy as np
 
 from caplens.arrays import Floats
 from caplens.data.languages import CROSSMODAL_3600, base_language
-from caplens.data.sample import Sample
+from caplens.data.sample import SOURCE_REFERENCES, Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.scoring import run_metrics
-from caplens.progress import note_kept, track
+from caplens.progress import logger, note_kept, track
 from caplens.text.identification import LanguageModel, default_model
 from caplens.translation.base import Hypothesis, Translations, Translator, check_pair
 from caplens.translation.selection import MBR, Selected, bayes_quality, distinct, in_language, select
@@ -119,6 +119,7 @@ def translate_samples(
     looks = any("image" in metric.needs for metric in options.metrics)
     images = {_unit(text, sample, looks): sample.image for sample in samples for text in _texts_of(sample)}
     texts = list(dict.fromkeys(text for sample in samples for text in _texts_of(sample)))
+    _warn_of_replaced_columns(samples)
     note_kept("Translations are kept, and the same command goes on.")
     translations = _translate_all(texts, translator, source, target, options)
     selected = _select_all(images, translations, target, source, options)
@@ -141,7 +142,16 @@ def _report(
     return report
 
 
-_COLUMNS = (QUALITY, "qualities", "rank", "changed", "right_language", "candidates", "wrong_language", "log_probability")
+_COLUMNS = (
+    QUALITY, "qualities", "rank", "changed", "right_language", "candidates", "wrong_language", "log_probability",
+    "translator", "translation_error", SOURCE_REFERENCES,
+)  # fmt: skip
+
+
+def _warn_of_replaced_columns(samples: Sequence[Sample]) -> None:
+    replaced = sorted({name for sample in samples for name in sample.meta if name in _COLUMNS})
+    if replaced:
+        logger.warning(f"the columns {', '.join(replaced)} of the input are replaced by those of the new translations.")
 
 
 def _unit(text: str, sample: Sample, looks: bool) -> Unit:
@@ -228,8 +238,8 @@ def _translated(
     *,
     looks: bool,
 ) -> Sample:
-    chosen_references = (selected.get(_unit(text, sample, looks)) for text in sample.references)
-    references = tuple(chosen.text for chosen in chosen_references if chosen is not None)
+    chosen_references = [(text, selected.get(_unit(text, sample, looks))) for text in sample.references]
+    references = [(text, chosen.text) for text, chosen in chosen_references if chosen is not None]
     # What is said about another translation does not belong to this one.
     meta: dict[str, Any] = {name: value for name, value in sample.meta.items() if name not in _COLUMNS}
     meta["translator"] = translator.name
@@ -239,8 +249,10 @@ def _translated(
         meta |= _choice(chosen)
     elif caption:
         meta["translation_error"] = translations[caption].error or "the translator gave nothing"
+    if references:
+        meta[SOURCE_REFERENCES] = [text for text, _ in references]
     new = None if chosen is None else chosen.text
-    return replace(sample, caption=new, references=references, source=caption, lang=target, meta=meta)
+    return replace(sample, caption=new, references=tuple(text for _, text in references), source=caption, lang=target, meta=meta)
 
 
 def _choice(chosen: Selected) -> dict[str, Any]:

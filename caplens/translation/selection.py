@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 
 from caplens.arrays import Floats
 from caplens.text.identification import LanguageModel, identify_language
+from caplens.text.scripts import script_of, scripts_of
 from caplens.translation.base import Hypothesis
 from caplens.translation.chrf import chrf
 
@@ -44,9 +45,17 @@ class Selected(NamedTuple):
 
 
 def in_language(texts: Sequence[str], target: str, plausible: Sequence[str], model: LanguageModel | None = None) -> list[bool]:
-    """Which texts are in the target language, among plausible languages; one without letters counts as such."""
-    identified = [identify_language(text, [target, *plausible], model) for text in texts]
-    return [result.lang in (target, None) and any(map(str.isalnum, text)) for result, text in zip(identified, texts, strict=True)]
+    """Which texts are in the target language, among plausible languages; one of digits alone counts as such."""
+    return [any(map(str.isalnum, text)) and _is_in_language(text, target, plausible, model) for text in texts]
+
+
+def _is_in_language(text: str, target: str, plausible: Sequence[str], model: LanguageModel | None) -> bool:
+    identified = identify_language(text, [target, *plausible], model).lang
+    if identified is None:
+        # Nothing can tell the language, except that another writing system is not the target's.
+        script = script_of(text)
+        return script in scripts_of(target) if script is not None else not any(map(str.isalpha, text))
+    return identified == target
 
 
 def distinct(hypotheses: Sequence[Hypothesis]) -> list[tuple[int, Hypothesis]]:
