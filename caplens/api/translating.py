@@ -13,6 +13,7 @@ from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.metrics.scoring import KeepColumns
 from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES
+from caplens.terminal import visible
 from caplens.text.identification import LanguageModel
 from caplens.translation import TranslationOptions, TranslationReport, Translator, load_translator, translate_samples
 from caplens.translation.selection import MBR
@@ -150,7 +151,7 @@ def score_via_english(
         result.warnings.append(
             f"{failed:,} texts could not be translated into English, so {lost:,} captions have fewer references."
         )
-    via = f"|via:{translator.name}@{translator.fingerprint[:8]}"
+    via = f"|via:{visible(translator.name)}@{translator.fingerprint[:8]}"
     result.metrics = {name: replace(scores, signature=scores.signature + via) for name, scores in result.metrics.items()}
     return result
 

@@ -5,7 +5,7 @@ while a model is opened the libraries' own function that imports such code refus
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from caplens.backbones.hub import read_json
+from caplens.errors import InputError
 from caplens.libraries import require
 
 _IMPORTERS = (
@@ -21,6 +23,7 @@ _IMPORTERS = (
     ("diffusers.utils.dynamic_modules_utils", "get_class_in_module"),
 )
 """The functions, by module and name, that import the code of models, and that of kernels which a configuration names."""
+_MOST_LAYERS = 1000
 _allowed: ContextVar[bool | None] = ContextVar("caplens_code", default=None)
 """Whether models may bring code; None where it is not caplens that opens one."""
 
@@ -66,14 +69,27 @@ def _guard(module: Any, function: str) -> None:
     setattr(module, function, guarded)
 
 
+def check_layers(settings: Mapping[Any, Any], name: str) -> None:
+    """Raise an error for a configuration of more layers than any model has: building them takes minutes."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            check_layers(value, name)
+        elif "layers" in str(key) and isinstance(value, int | float) and value > _MOST_LAYERS:
+            raise InputError(f"{name}: {key} is {value}, and no model has more than {_MOST_LAYERS} layers. Get the model again.")
+
+
 def open_pretrained(kind: Any, source: str | Path, *, trust_remote_code: bool = False, **options: Any) -> Any:
     """What `kind.from_pretrained` loads; `kind` is a class of transformers or diffusers."""
+    config = Path(source) / "config.json"
+    if config.is_file():
+        check_layers(read_json(config), str(config))
     with code_of_models(trust_remote_code):
         return kind.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
 
 
 def from_configuration(kind: Any, config: Any) -> Any:
     """A model of a configuration, without weights; never one of a class that the configuration brings."""
+    check_layers(config.to_dict(), "the model's configuration")
     with code_of_models(False):
         return kind.from_config(config, trust_remote_code=False)
 

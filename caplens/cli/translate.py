@@ -1,5 +1,6 @@
 """`caplens translate`: captions, references and benchmarks in other languages."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from caplens.cli.options import AllowFormulas, MetricOptions, ModelOptions, list
 from caplens.cli.output import info, warn
 from caplens.data import Sample, SampleFile, write_samples
 from caplens.data.replacing import ensure_apart, ensure_writable
+from caplens.data.writing import SUFFIXES
 from caplens.errors import InputError
 from caplens.text.identification import load_language_model
 from caplens.translation import TranslationReport, load_translator
@@ -61,10 +63,12 @@ def translate(
     Of --nbest translations, those in another language are dropped, and the best by --qe is kept; each row says which it was and
     with what estimates. Translations are kept by content: nothing is translated twice, and a stopped command goes on.
     """
-    langs = listed(to) or []
-    samples, output = _inputs(captions, target, benchmark, data, protocol)
+    langs = list(dict.fromkeys(tag.lower() for tag in listed(to) or []))
+    samples, output = _inputs(captions, target, benchmark, data, protocol, langs)
     files = suffixes(langs, output) if benchmark is None else {lang: output / f"{benchmark}.{lang}.jsonl" for lang in langs}
     for file in files.values():
+        if file.suffix.lower() not in SUFFIXES:
+            raise InputError(f"{file}: the suffix names no format of captions; there are: {', '.join(SUFFIXES)}.")
         ensure_writable(file)
         ensure_apart(file, captions)
     names = listed(qe)
@@ -99,7 +103,12 @@ def translate(
 
 
 def _inputs(
-    captions: Path | None, target: Path | None, benchmark: str | None, data: Path | None, protocol: str | None
+    captions: Path | None,
+    target: Path | None,
+    benchmark: str | None,
+    data: Path | None,
+    protocol: str | None,
+    langs: Sequence[str],
 ) -> tuple[list[Sample] | SampleFile, Path]:
     """The samples to translate, and the file or folder to write."""
     if benchmark is None:
@@ -112,6 +121,9 @@ def _inputs(
         raise InputError("a benchmark is translated in its own folder: give --data, and no files.")
     chosen = get_benchmark(benchmark)
     home = chosen.home(data)
+    own = sorted(set(langs) & set(chosen.languages(home)))
+    if own:
+        raise InputError(f"{benchmark} has its own captions in {', '.join(own)}, which count; leave these languages out of --to.")
     return load_checked(chosen, home, protocol or next(iter(chosen.protocols)), "en").samples, home
 
 

@@ -226,7 +226,7 @@ class ModelVectors:
         weakref.finalize(self, connection.close)
         # A page should hold several vectors.
         connection.execute("PRAGMA page_size = 16384")
-        _use_log(connection)
+        use_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         # In one transaction, so that nobody finds tables without the row that says whose they are.
         connection.execute("BEGIN IMMEDIATE")
@@ -238,7 +238,7 @@ class ModelVectors:
         return connection
 
 
-def _use_log(connection: sqlite3.Connection) -> None:
+def use_log(connection: sqlite3.Connection) -> None:
     """Switch to the write-ahead log. SQLite does not wait for another process here, whatever its timeout, so this does."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:

@@ -5,13 +5,13 @@ weights, times gamma; the first token goes through a feed-forward network. XCOME
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from caplens.arrays import Floats
 from caplens.backbones.pretrained import from_configuration
-from caplens.metrics.quality_estimation import SourcePair
+from caplens.metrics.quality_estimation import Estimates, SourcePair
 from caplens.metrics.translation_models import CheckpointEstimate, encoder_of, load_strictly, weights_of
 
 _BATCH, _MOST_TOKENS = 16, 512
@@ -28,13 +28,16 @@ class CometKiwi(CheckpointEstimate):
         if self._loaded is None:
             torch, tokenizer, config, device = encoder_of(self._files, None, self._options)
             weights = weights_of(self._files)
-            network = _network(torch, config, weights, tags=self.tags)
-            load_strictly(network, _renamed(weights), self._files, ignored=("encoder.model.pooler.", "encoder.pooler."))
+            build = partial(_network, torch, config, weights, tags=self.tags)
+            network = load_strictly(build, _renamed(weights), self._files, ("encoder.model.pooler.", "encoder.pooler."))
             self._loaded = torch, tokenizer, network.to(device).eval(), device
         return self._loaded
 
-    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
-        return np.array([score for scores, _ in self._run(pairs) for score in scores])
+    def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
+        values = np.array([score for scores, _ in self._run(pairs) for score in scores])
+        tokenizer = self._load()[1]
+        ids = tokenizer([translation for _, translation in pairs], [source for source, _ in pairs])["input_ids"]
+        return Estimates(values, np.array([len(row) > _MOST_TOKENS for row in ids]))
 
     def _run(self, pairs: Sequence[SourcePair]) -> Any:
         """The scores and tags of batches."""

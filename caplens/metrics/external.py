@@ -28,14 +28,12 @@ def _keys_of(sample: Sample) -> list[ScoreKey]:
 
 
 class ExternalScoreCollector(Collector):
-    def __init__(self, scores: "Mapping[ScoreKey, float]", source: str) -> None:
+    def __init__(self, scores: "Mapping[ScoreKey, float]", source: str, used: dict[ScoreKey, tuple[str | None, ...]]) -> None:
         super().__init__(frozenset())
         self.key = ("external", id(scores))
         self.values: dict[int, float] = {}
         """Row -> score."""
-        self._scores, self._source = scores, source
-        self._used: dict[ScoreKey, ScoreKey] = {}
-        """Which caption each score belongs to."""
+        self._scores, self._source, self._used = scores, source, used
 
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         for row, sample in zip(rows, samples, strict=True):
@@ -43,11 +41,11 @@ class ExternalScoreCollector(Collector):
             if key is None:
                 self.errors[row] = RowError(f"{self._source} has no score for it")
                 continue
-            own = (sample.id, sample.lang, sample.system)
+            own = (sample.id, sample.lang, sample.system, sample.caption)
             if self._used.setdefault(key, own) != own:
                 raise InputError(
-                    f"{self._source}: the id {sample.id!r} is of captions in several languages or of several systems. Give each"
-                    " score its 'lang' and 'system'."
+                    f"{self._source}: the id {sample.id!r} is of captions in several languages, of several systems, or of several"
+                    " benchmarks or protocols. Give each score its 'lang' and 'system', and run benchmarks and protocols apart."
                 )
             self.values[row] = self._scores[key]
 
@@ -62,6 +60,8 @@ class ExternalScores(Metric):
         self._scores: dict[ScoreKey, float] = {
             (key, None, None) if isinstance(key, str) else key: score for key, score in scores.items()
         }
+        self._used: dict[ScoreKey, tuple[str | None, ...]] = {}
+        """Which caption each score belongs to, in all that is scored."""
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "ExternalScores":
@@ -84,7 +84,7 @@ class ExternalScores(Metric):
         return cls(visible(Path(path).stem), scores)
 
     def collectors(self) -> tuple[ExternalScoreCollector]:
-        return (ExternalScoreCollector(self._scores, self.name),)
+        return (ExternalScoreCollector(self._scores, self.name, self._used),)
 
     def compute(self, collected: Sequence[Collector], size: int) -> Scores:
         (collector,) = collected

@@ -5,10 +5,9 @@ from typing import Self
 
 import numpy as np
 
-from caplens.arrays import Floats
 from caplens.embed import Engine, Text
 from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
+from caplens.metrics.quality_estimation import Estimates, QualityEstimate, SourcePair
 
 
 class MiniQe(QualityEstimate):
@@ -25,10 +24,11 @@ class MiniQe(QualityEstimate):
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.engine(), options.lang)
 
-    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
         texts = self.engine.texts([Text(text) for pair in pairs for text in pair])
         vectors = texts.vectors[texts.index].astype(np.float64).reshape(len(pairs), 2, -1)
-        return np.asarray((vectors[:, 0] * vectors[:, 1]).sum(-1))
+        truncated = np.asarray(texts.truncated.reshape(len(pairs), 2).any(1))
+        return Estimates((vectors[:, 0] * vectors[:, 1]).sum(-1), truncated)
 
     def signature_fields(self) -> dict[str, object]:
         backbone = self.engine.backbone

@@ -1,14 +1,15 @@
 """What quality estimates of translations share: a source text and its translation in, a number out, without a reference."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from caplens.arrays import Floats
+from caplens.arrays import Flags, Floats
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
+from caplens.errors import InputError, option
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.progress import track
 from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
@@ -16,6 +17,19 @@ from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
 _CHUNK = 512
 SourcePair = tuple[str, str]
 """A source text and its translation."""
+
+
+class Estimates(NamedTuple):
+    """Of pairs: how good each translation is, and whether a text was longer than the model takes, and was cut."""
+
+    values: Floats
+    truncated: Flags
+
+
+def truncation_warnings(truncated: Mapping[int, str]) -> list[str]:
+    if not truncated:
+        return []
+    return [f"{len(truncated):,} captions or their sources are longer than the model takes and were cut."]
 
 
 class PairCollector(Collector):
@@ -47,7 +61,7 @@ class QualityEstimate(Metric):
         self.lang = lang
 
     @abstractmethod
-    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
         """The estimate of each pair."""
 
     @abstractmethod
@@ -64,17 +78,29 @@ class QualityEstimate(Metric):
         # Pairs that appear twice are estimated once.
         pairs = list(dict.fromkeys(collector.pairs.values()))
         chunks = [pairs[start : start + _CHUNK] for start in range(0, len(pairs), _CHUNK)]
-        estimates = [self.estimate(chunk) for chunk in track(chunks, self.name, len(pairs), size=len)]
-        by_pair = dict(zip(pairs, np.concatenate(estimates).tolist() if estimates else [], strict=True))
+        by_pair: dict[SourcePair, tuple[float, bool]] = {}
+        for chunk in track(chunks, self.name, len(pairs), size=len):
+            estimates = self.estimate(chunk)
+            if not np.isfinite(estimates.values).all():
+                raise InputError(
+                    f"{self.name}: its model gives values that are not numbers, so it is damaged, or half precision is too small"
+                    f" for it. Get it again, or load it with {option('dtype', 'fp32')}."
+                )
+            rows = zip(estimates.values.tolist(), estimates.truncated.tolist(), strict=True)
+            by_pair.update(zip(chunk, rows, strict=True))
+        truncated = {}
         for row, pair in collector.pairs.items():
-            values[row] = by_pair[pair]
+            values[row], was_cut = by_pair[pair]
+            if was_cut:
+                truncated[row] = collector.langs[row]
         unknown = sorted(set(collector.langs.values()) - self.languages) if self.languages is not None else []
         warnings = [f"{self.name} was not trained on {', '.join(unknown)}: its values there mean little."] if unknown else []
         return Scores(
             values,
             mean_of(values),
-            signature(self.name, **self.signature_fields()),
+            signature(self.name, **self.signature_fields(), truncated=len(truncated)),
             mean_statistics(values),
             mean_pool,
-            warnings=warnings,
+            warnings=warnings + truncation_warnings(truncated),
+            truncated=truncated,
         )

@@ -1,6 +1,6 @@
 """Quality-estimation models: where their files are, and their weights checked key by key, without the packages they came with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -85,9 +85,18 @@ def weights_of(files: ModelFiles) -> dict[str, Any]:
     return read_weights(files.weights)
 
 
-def load_strictly(module: Any, weights: Mapping[str, Any], files: ModelFiles, ignored: Sequence[str] = ()) -> None:
-    """Fill a module with weights; an error that names the keys if they are not those of the module."""
-    expected, given = module.state_dict(), {key: value for key, value in weights.items() if not key.startswith(tuple(ignored))}
+def load_strictly(build: Callable[[], Any], weights: Mapping[str, Any], files: ModelFiles, ignored: Sequence[str] = ()) -> Any:
+    """The module that `build` makes, with weights; an error that names the keys if they are not those of the module."""
+    weights = {key: value for key, value in weights.items() if not key.startswith(tuple(ignored))}
+    # Without memory for its numbers at first: a configuration of another model may ask for any amount.
+    with require("torch", "Estimating quality", "hf").device("meta"):
+        _check_keys(build().state_dict(), weights, files)
+    module = build()
+    module.load_state_dict(weights)
+    return module
+
+
+def _check_keys(expected: Mapping[str, Any], given: Mapping[str, Any], files: ModelFiles) -> None:
     missing = [key for key in expected if key not in given]
     surplus = [key for key in given if key not in expected]
     shaped = [key for key in expected if key in given and given[key].shape != expected[key].shape]
@@ -98,4 +107,3 @@ def load_strictly(module: Any, weights: Mapping[str, Any], files: ModelFiles, ig
             f"{kind}: {', '.join(keys[:_SHOWN])}{' …' if len(keys) > _SHOWN else ''}" for kind, keys in wrong.items()
         )
         raise InputError(f"{files.weights}: these are not the weights of this model ({described}).")
-    module.load_state_dict(given)

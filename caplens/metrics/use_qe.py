@@ -5,11 +5,10 @@ from typing import Self
 
 import numpy as np
 
-from caplens.arrays import Floats
 from caplens.backbones.mini_use import LANGUAGES, NAME, MiniUseBackbone
 from caplens.backbones.registry import load_backbone
 from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import QualityEstimate, SourcePair
+from caplens.metrics.quality_estimation import Estimates, QualityEstimate, SourcePair
 
 
 class UseQe(QualityEstimate):
@@ -26,9 +25,11 @@ class UseQe(QualityEstimate):
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.lang)
 
-    def estimate(self, pairs: Sequence[SourcePair]) -> Floats:
+    def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
         vectors = self._backbone.sentence_vectors([text for pair in pairs for text in pair]).reshape(len(pairs), 2, -1)
-        return np.asarray((vectors[:, 0].astype(np.float64) * vectors[:, 1].astype(np.float64)).sum(-1))
+        values = (vectors[:, 0].astype(np.float64) * vectors[:, 1].astype(np.float64)).sum(-1)
+        # The network takes texts of any length.
+        return Estimates(values, np.zeros(len(pairs), dtype=np.bool_))
 
     def signature_fields(self) -> dict[str, object]:
         return {"model": f"use-multilingual-v3@{self._backbone.fingerprint[:8]}"}

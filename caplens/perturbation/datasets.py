@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from caplens.data.records import field, find_file, read_fields, read_json, read_records, text
+from caplens.data.records import add_once, field, find_file, read_fields, read_json, read_records, text
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
@@ -95,7 +95,9 @@ def _first_captions(path: Path) -> Iterator[Sample]:
     """The first caption of each image of a file like COCO's; VizWiz marks those that were rejected or prepared."""
     document = read_json(path)
     try:
-        names = {image["id"]: str(image["file_name"]) for image in document["images"]}
+        names: dict[Any, str] = {}
+        for image in document["images"]:
+            add_once(names, image["id"], str(image["file_name"]), path)
         seen = set()
         for annotation in document["annotations"]:
             image = annotation["image_id"]
@@ -112,10 +114,12 @@ def _flickr8k(data: Path, lang: str, seed: int) -> Iterator[Sample]:
     names = find_file(data, ["Flickr_8k.testImages.txt", "test.txt"], "the list of test photos", where)
     photos = {cells[0] for _, cells in read_fields(names, 1)}
     captions = find_file(data, ["Flickr8k.token.txt"], "Flickr8k.token.txt", where)
-    for _, (identifier, caption) in read_fields(captions, 2):
+    firsts: dict[str, str] = {}
+    for place, (identifier, caption) in read_fields(captions, 2):
         photo, _, number = identifier.partition("#")
         if number == "0" and photo in photos:
-            yield Sample(photo, caption, image=photo, lang="en")
+            add_once(firsts, photo, caption, place)
+    return (Sample(photo, caption, image=photo, lang="en") for photo, caption in firsts.items())
 
 
 def _multi30k(data: Path, lang: str, seed: int) -> Iterator[Sample]:
@@ -125,11 +129,17 @@ def _multi30k(data: Path, lang: str, seed: int) -> Iterator[Sample]:
     captions = find_file(data, [f"{folder}test_2016_flickr.{lang}" for folder in folders], f"the captions in {lang!r}", where)
     folders = ("", "image_splits/", "data/task1/image_splits/")
     images = find_file(data, [f"{folder}test_2016_flickr.txt" for folder in folders], "the list of images", where)
-    names = [cells[0] for _, cells in read_fields(images, 1)]
-    texts = [cells[0] for _, cells in read_fields(captions, 1, tabs_in_last=True)]
+    names = {place.number: cells[0] for place, cells in read_fields(images, 1)}
+    texts = {place.number: cells[0] for place, cells in read_fields(captions, 1, tabs_in_last=True)}
     if len(names) != len(texts):
         raise InputError(f"{captions}: {len(texts):,} captions where {images.name} names {len(names):,} images.")
-    return (Sample(name, caption, image=name, lang=lang) for name, caption in zip(names, texts, strict=True))
+    apart = names.keys() ^ texts.keys()
+    if apart:
+        line = next(line for line in [*names, *texts] if line in apart)
+        raise InputError(f"{captions}, line {line}: it is blank here or in {images.name}, whose lines belong together.")
+    if len(set(names.values())) < len(names):
+        raise InputError(f"{images}: an image appears twice. Each line names another.")
+    return (Sample(name, texts[line], image=name, lang=lang) for line, name in names.items())
 
 
 def _finecap(data: Path, lang: str, seed: int) -> Iterator[Sample]:

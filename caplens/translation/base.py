@@ -22,6 +22,8 @@ class Translations:
     hypotheses: list[Hypothesis] = field(default_factory=list)
     error: str | None = None
     """Why there are none."""
+    complete: bool = True
+    """Whether these are all that the translator has; others are not kept."""
 
 
 class Translator(Protocol):

@@ -13,6 +13,7 @@ from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.scoring import run_metrics
 from caplens.progress import logger, note_kept, track
+from caplens.terminal import visible
 from caplens.text.identification import LanguageModel, default_model
 from caplens.translation.base import Hypothesis, Translations, Translator, check_pair
 from caplens.translation.selection import MBR, Selected, bayes_quality, distinct, in_language, select
@@ -177,7 +178,11 @@ def _translate_all(
     for batch in track(batches, f"translating into {target}", len(missing), size=len):
         results = translator.translate(batch, source, target, options.nbest)
         options.store.put(
-            {keys[text]: result.hypotheses for text, result in zip(batch, results, strict=True) if not result.error}
+            {
+                keys[text]: result.hypotheses
+                for text, result in zip(batch, results, strict=True)
+                if result.complete and not result.error
+            }
         )
         translations.update(zip(batch, results, strict=True))
     return translations
@@ -217,6 +222,8 @@ def _qualities(
         for place, hypothesis in hypotheses
     ]
     result = run_metrics(track(samples, "estimating quality", len(samples)), metrics)
+    for warning in result.warnings:
+        logger.warning(warning)
     by_unit: dict[Unit, dict[str, Floats]] = {}
     start = 0
     for unit, hypotheses in candidates.items():
@@ -242,7 +249,7 @@ def _translated(
     references = [(text, chosen.text) for text, chosen in chosen_references if chosen is not None]
     # What is said about another translation does not belong to this one.
     meta: dict[str, Any] = {name: value for name, value in sample.meta.items() if name not in _COLUMNS}
-    meta["translator"] = translator.name
+    meta["translator"] = visible(translator.name)
     caption = sample.caption if sample.caption and sample.caption.strip() else None
     chosen = selected.get(_unit(caption, sample, looks)) if caption else None
     if chosen is not None:

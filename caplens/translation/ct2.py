@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from caplens.backbones.hub import find_model, fingerprint, model_files, read_json
+from caplens.backbones.hub import MANIFEST, find_model, fingerprint, model_files, read_json
 from caplens.backbones.load_options import LoadOptions
+from caplens.backbones.manifest import check_manifest, write_manifest
 from caplens.backbones.pretrained import library, open_pretrained
 from caplens.data.cache import cache_folder
 from caplens.data.replacing import replacing_folder
@@ -67,7 +68,7 @@ class CTranslate2Translator:
     def _converted(self) -> Path:
         """The folder of the converted model."""
         folder = cache_folder() / "ctranslate2" / self.fingerprint[:32]
-        if (folder / "model.bin").is_file():
+        if _is_whole(folder):
             return folder
         logger.info(f"{self.name}: converting the model, once")
         read_json(self._source / "config.json")
@@ -76,6 +77,7 @@ class CTranslate2Translator:
         with replacing_folder(folder) as temporary:
             shutil.rmtree(temporary, ignore_errors=True)
             converter.convert(str(temporary), quantization=_TYPES[self._options.dtype])
+            write_manifest(temporary)
         return folder
 
     def translate(self, texts: Sequence[str], source: str, target: str, n: int) -> list[Translations]:
@@ -105,6 +107,18 @@ class CTranslate2Translator:
                 [Hypothesis(text.strip(), float(score)) for text, score in zip(texts_, output.scores, strict=True)]
             )
         return results
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a converted model is there as it was written; a damaged one is converted again."""
+    if not (folder / MANIFEST).is_file():
+        return False
+    try:
+        check_manifest(folder)
+    except InputError as error:
+        logger.warning(str(error))
+        return False
+    return True
 
 
 def _converter(package: Any, folder: str) -> Any:

@@ -79,7 +79,7 @@ class EndpointTranslator:
         for number in range(n):
             answer = self._ask(prompt, 0.0 if number == 0 else self._temperature, seed=number)
             if isinstance(answer, Translations):
-                return answer if not hypotheses else Translations([Hypothesis(text) for text in hypotheses])
+                return Translations([Hypothesis(text) for text in hypotheses], answer.error if not hypotheses else None, False)
             hypotheses.setdefault(_unquoted(answer))
         hypotheses.pop("", None)
         if not hypotheses:
@@ -112,10 +112,7 @@ class EndpointTranslator:
             self._wait(attempt)
             try:
                 with _OPENER.open(request, timeout=self._timeout) as answer:
-                    content = answer.read(_MOST_BYTES + 1)
-                if len(content) > _MOST_BYTES:
-                    raise CaplensError(f"{self.name}: the answer is longer than {_MOST_BYTES:,} bytes.")
-                return json.loads(content)
+                    return json.loads(self._read(answer))
             except urllib.error.HTTPError as error:
                 why = f"it answers with status {error.code}"
                 if error.code not in _RETRIED:
@@ -127,6 +124,17 @@ class EndpointTranslator:
             f"{self.name}: the server does not translate ({why}), after {attempt + 1} tries. What was translated is kept, and the"
             " same command goes on."
         )
+
+    def _read(self, answer: http.client.HTTPResponse) -> bytes:
+        """The body of an answer, in the time and size that an answer may take."""
+        content, deadline = b"", time.monotonic() + self._timeout
+        while part := answer.read1(_MOST_BYTES):
+            content += part
+            if len(content) > _MOST_BYTES:
+                raise CaplensError(f"{self.name}: the answer is longer than {_MOST_BYTES:,} bytes.")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"its answer takes longer than {self._timeout:g} s")
+        return content
 
     def _wait(self, attempt: int) -> None:
         """Keep to the rate; before a further attempt, wait longer each time."""

@@ -5,7 +5,7 @@ there are several, and by log-probability where these are equal; or the one that
 Where none is in the target language, the best of all is kept and marked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from caplens.arrays import Floats
 from caplens.text.identification import LanguageModel, identify_language
 from caplens.text.scripts import script_of, scripts_of
 from caplens.translation.base import Hypothesis
-from caplens.translation.chrf import chrf
+from caplens.translation.chrf import chrf_matrix
 
 MBR = "mbr"
 """The name of the selection by minimum Bayes risk."""
@@ -109,9 +109,10 @@ def select(
     )
 
 
-def bayes_quality(texts: Sequence[str], similarity: Callable[[str, str], float] = chrf) -> Floats:
-    """For each text the mean similarity to the others, as their translation: minimum Bayes risk with equal weights."""
+def bayes_quality(texts: Sequence[str]) -> Floats:
+    """For each text its mean chrF with the others: minimum Bayes risk with equal weights."""
     if len(texts) < 2:
         return np.zeros(len(texts))
-    matrix = np.array([[similarity(first, second) if first is not second else 0.0 for second in texts] for first in texts])
+    matrix = chrf_matrix(texts)
+    np.fill_diagonal(matrix, 0.0)
     return np.asarray(matrix.sum(1) / (len(texts) - 1))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from caplens.data.cache import cache_folder
 from caplens.data.files import expanded
+from caplens.embed.vector_file import use_log
 from caplens.errors import InputError
 from caplens.translation.base import Hypothesis
 
@@ -50,7 +51,7 @@ class TranslationStore:
                 for key, content, digest in connection.execute(
                     f"SELECT key, content, digest FROM translations WHERE key IN ({marks})", part
                 ):
-                    if _digest(content) == digest:
+                    if isinstance(content, bytes) and _digest(content) == digest:
                         hypotheses[key] = [Hypothesis(str(text), score) for text, score in json.loads(content)]
         return hypotheses
 
@@ -59,7 +60,7 @@ class TranslationStore:
         rows = []
         for key, hypotheses in entries.items():
             content = json.dumps([list(hypothesis) for hypothesis in hypotheses], ensure_ascii=False)
-            rows.append((key, content, _digest(content)))
+            rows.append((key, content, _digest(content.encode())))
         try:
             with closing(self._connect()) as connection, connection:
                 connection.executemany("INSERT OR REPLACE INTO translations VALUES (?, ?, ?)", rows)
@@ -67,6 +68,8 @@ class TranslationStore:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> InputError:
+        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            return InputError(f"{self.path}: another process keeps this file locked. Try again when it is done.")
         return InputError(
             f"{self.path}: translations cannot be kept there ({error}). Move the file away, or name another folder."
         )
@@ -75,7 +78,9 @@ class TranslationStore:
         try:
             Path(self.path.parent).mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=_SECONDS)
-            connection.execute("PRAGMA journal_mode=WAL")
+            # Bytes that are no text are damage, which the digest shows.
+            connection.text_factory = bytes
+            use_log(connection)
             connection.execute(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise self._damaged(error) from None
@@ -87,5 +92,5 @@ def translation_key(text: str, source: str, target: str, n: int, fingerprint: st
     return hashlib.sha256("\0".join((fingerprint, source, target, str(n), text)).encode()).digest()[:20]
 
 
-def _digest(content: str) -> bytes:
-    return hashlib.sha256(content.encode()).digest()[:8]
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:8]

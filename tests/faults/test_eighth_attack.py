@@ -1,20 +1,31 @@
 """What an eighth attacker met: each test failed before."""
 
 import json
-import struct
+import sqlite3
+import time
+from contextlib import closing
 
 import numpy as np
 import pytest
 from extras import need
+from fasttext_models import fasttext_model
 
 import caplens as package
+from caplens.backbones.pretrained import check_layers
 from caplens.benchmarks.registry import get_benchmark
 from caplens.benchmarks.translations import kept_qualities, load_translated
+from caplens.data import Sample
 from caplens.errors import InputError
+from caplens.metrics.mini_qe import MiniQe
 from caplens.metrics.pair_statistics import PairStatistics
+from caplens.metrics.quality_estimation import Estimates
+from caplens.perturbation.datasets import load_captions
 from caplens.text.fasttext_file import check_fasttext_file
 from caplens.text.identification import FastTextModel
-from caplens.translation.selection import in_language
+from caplens.translation import Hypothesis
+from caplens.translation.chrf import chrf
+from caplens.translation.selection import bayes_quality, in_language
+from caplens.translation.store import TranslationStore, translation_key
 
 COLOURS = ("red", "blue")
 
@@ -160,22 +171,6 @@ def test_statistics_of_another_size_are_refused_before_they_are_read(tmp_path):
         PairStatistics.load(path, 512)
 
 
-def fasttext_model(labels=("__label__deu_Latn", "__label__eng_Latn"), words=("der", "the", "</s>"), dim=4, **changes):
-    """A model of fastText, byte by byte."""
-    settings = {"bucket": 0, "word_ngrams": 1, "loss": 3, "maxn": 0} | changes
-    numbers = [dim, 5, 5, 1, 5, settings["word_ngrams"], settings["loss"], 3, settings["bucket"], 0, settings["maxn"], 100]
-    head = struct.pack("<ii12id", 793712314, 12, *numbers, 1e-4)
-    dictionary = struct.pack("<iiiqq", len(words) + len(labels), len(words), len(labels), 100, -1)
-    for kind, entries in enumerate((words, labels)):
-        dictionary += b"".join(entry.encode() + b"\0" + struct.pack("<qb", 10, kind) for entry in entries)
-    rng = np.random.default_rng(0)
-    matrices = b"".join(
-        b"\0" + struct.pack("<qq", rows, dim) + rng.normal(size=(rows, dim)).astype("<f4").tobytes()
-        for rows in (len(words) + settings["bucket"], len(labels))
-    )
-    return head + dictionary + matrices
-
-
 def test_a_complete_model_of_fasttext_passes(tmp_path):
     path = tmp_path / "model.bin"
     path.write_bytes(fasttext_model())
@@ -210,3 +205,97 @@ def test_a_damaged_model_of_fasttext_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(InputError, match="not a model of fastText"):
         check_fasttext_file(path)
+
+
+def source_pairs(translation="ein Hund"):
+    return [Sample("1", translation, source="a dog", lang="de"), Sample("2", "eine Katze", source="a cat", lang="de")]
+
+
+def test_texts_that_a_quality_estimate_cuts_are_counted():
+    long = "a dog " + "and something totally different " * 200
+    result = package.score([Sample("1", long, source="a dog"), Sample("2", "x", source="y")], ["mini-qe"], resamples=0)
+    assert set(result["mini-qe"].truncated) == {0}
+    assert "truncated:1" in result["mini-qe"].signature
+    assert any("longer than the model takes" in warning for warning in result.warnings)
+
+
+def test_an_estimate_that_is_not_a_number_is_an_error(monkeypatch):
+    monkeypatch.setattr(
+        MiniQe, "estimate", lambda self, pairs: Estimates(np.full(len(pairs), np.nan), np.zeros(len(pairs), bool))
+    )
+    with pytest.raises(InputError, match="gives values that are not numbers"):
+        package.score(source_pairs(), ["mini-qe"], resamples=0)
+
+
+def test_scores_of_one_file_belong_to_one_caption_in_all_that_is_run(translated, foil, caplens, write):
+    ids = [row["id"] for row in rows_of(translated)]
+    mine = write("mine.jsonl", "".join(json.dumps({"id": name, "score": place}) + "\n" for place, name in enumerate(ids)))
+    command = ["bench", "foil", "--data", foil, "--scores", mine, "-m", "length", "--lang"]
+    assert caplens(*command, "en").status == 0
+    said = caplens(*command, "en,de")
+    assert "is of captions in several languages" in said.err
+    assert said.status != 0
+
+
+def test_choosing_among_a_thousand_translations_takes_seconds():
+    rng = np.random.default_rng(0)
+    words = np.array([f"wort{number}" for number in range(300)])
+    texts = [" ".join(rng.choice(words, 40)) for _ in range(400)]
+    start = time.monotonic()
+    quality = bayes_quality(texts)
+    assert time.monotonic() - start < 30
+    assert quality[7] == pytest.approx(np.mean([chrf(texts[7], text) for text in texts if text != texts[7]]))
+
+
+def test_a_damaged_entry_of_translations_counts_as_missing(tmp_path):
+    store = TranslationStore(tmp_path)
+    key = translation_key("a", "en", "de", 1, "f")
+    for damage in (b"\xff\xfe", None, 7, "[]"):
+        store.put({key: [Hypothesis("b", -1.0)]})
+        with closing(sqlite3.connect(store.path)) as connection, connection:
+            connection.execute("DROP TABLE translations")
+            connection.execute("CREATE TABLE translations (key BLOB PRIMARY KEY, content, digest)")
+            connection.execute("INSERT INTO translations VALUES (?, ?, ?)", (key, damage, b"x"))
+        assert store.get([key]) == {}
+        store.path.unlink()
+
+
+@pytest.mark.parametrize("settings", [{"num_layers": 10**5}, {"text_config": {"num_hidden_layers": 10**9}}])
+def test_a_configuration_of_too_many_layers_is_refused(settings):
+    with pytest.raises(InputError, match="no model has more"):
+        check_layers(settings, "config.json")
+
+
+@pytest.mark.parametrize("langs", ["fr", "FR", "de,fr"])
+def test_a_language_that_a_benchmark_has_is_not_translated(tmp_path, caplens, write, langs):
+    rows = "".join(
+        json.dumps({"gold_label": "entailment", "sentence1": "x", "sentence2": f"y {n}", "Flikr30kID": str(n)}) + "\n"
+        for n in range(3)
+    )
+    for lang in ("en", "fr"):
+        (tmp_path / f"{lang}.test.jsonl").write_text(rows)
+    ready = write("ready.jsonl", '{"source": "y 0", "caption": "z", "lang": "fr"}\n')
+    said = caplens("translate", "--benchmark", "xvnli", "--data", tmp_path, "--to", langs, "--translator", f"file:{ready}")
+    assert said.status == 2
+    assert "has its own captions in fr" in said.err
+
+
+def test_an_output_without_a_format_is_refused_before_the_work(tmp_path, caplens, write):
+    captions = write("en.jsonl", '{"id": "1", "caption": "a dog"}\n')
+    said = caplens("translate", captions, tmp_path / "de.json", "--to", "de", "--translator", "file:nothing.jsonl")
+    assert said.status == 2
+    assert "the suffix names no format of captions; there are: .jsonl" in said.err
+
+
+def test_lines_of_multi30k_belong_together(tmp_path):
+    (tmp_path / "test_2016_flickr.en").write_text("a dog\n\na cat\na boat\n")
+    (tmp_path / "test_2016_flickr.txt").write_text("1.jpg\n2.jpg\n\n3.jpg\n")
+    with pytest.raises(InputError, match="line 2: it is blank"):
+        load_captions("multi30k", tmp_path)
+
+
+def test_captions_to_perturb_have_one_id_each(tmp_path):
+    (tmp_path / "Flickr8k.token.txt").write_text("a.jpg#0\ta dog\na.jpg#0\ta cat\n")
+    (tmp_path / "test.txt").write_text("a.jpg\n")
+    with pytest.raises(InputError, match=r"another value for 'a\.jpg'"):
+        load_captions("flickr8k", tmp_path)

@@ -85,7 +85,43 @@ def marian(folder: Path) -> Path:
     return folder
 
 
-MODELS = {"m2m100": m2m100, "madlad": madlad, "marian": marian}
+def nllb(folder: Path) -> Path:
+    transformers, torch = need("transformers"), need("torch")
+    folder.mkdir(parents=True)
+    sentence_pieces(folder, "sentencepiece.bpe.model")
+    languages = ["deu_Latn", "eng_Latn", "fra_Latn", "zho_Hans"]
+    save = {"tokenizer_class": "NllbTokenizer", "model_max_length": 64, "additional_special_tokens": languages}
+    (folder / "tokenizer_config.json").write_text(json.dumps(save), encoding="utf-8")
+    tokenizer = transformers.NllbTokenizer.from_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(6)
+    config = transformers.M2M100Config(
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64,
+        pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
+    )  # fmt: skip
+    transformers.M2M100ForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def mbart(folder: Path) -> Path:
+    transformers, torch = need("transformers"), need("torch")
+    folder.mkdir(parents=True)
+    sentence_pieces(folder, "sentencepiece.bpe.model")
+    save = {"tokenizer_class": "MBart50Tokenizer", "model_max_length": 64, "src_lang": "en_XX"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(save), encoding="utf-8")
+    tokenizer = transformers.MBart50Tokenizer.from_pretrained(folder)
+    torch.manual_seed(7)
+    config = transformers.MBartConfig(
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2,
+    )  # fmt: skip
+    transformers.MBartForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+MODELS = {"m2m100": m2m100, "madlad": madlad, "marian": marian, "nllb": nllb, "mbart": mbart}
 
 
 @pytest.fixture(scope="session")

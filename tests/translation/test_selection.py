@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from extras import need
+from fasttext_models import fasttext_model
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -184,7 +185,7 @@ def test_a_file_of_fasttext_knows_its_own_labels(tmp_path, monkeypatch):
         def predict(self, text, k):
             return ("__label__deu_Latn", "__label__eng_Latn"), (0.9, 0.1)
 
-    (tmp_path / "model.bin").write_bytes(b"x")
+    (tmp_path / "model.bin").write_bytes(fasttext_model())
     monkeypatch.setitem(sys.modules, "fasttext", types.SimpleNamespace(load_model=lambda path: Model()))
     model = FastTextModel(tmp_path / "model.bin")
     assert identify_language("ein Hund", ["de", "en"], model) == Identified("de", pytest.approx(0.9))

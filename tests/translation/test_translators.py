@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -14,7 +15,7 @@ from caplens.translation import load_translator
 TEXTS = ["a dog runs", "the red cat sleeps on grass"]
 
 
-@pytest.mark.parametrize("family", ["m2m100", "madlad", "marian"])
+@pytest.mark.parametrize("family", ["m2m100", "madlad", "marian", "nllb", "mbart"])
 def test_the_best_translation_is_that_of_the_library(translation_models, family):
     transformers, torch = need("transformers"), need("torch")
     folder = translation_models[family]
@@ -26,10 +27,11 @@ def test_the_best_translation_is_that_of_the_library(translation_models, family)
     assert scores == sorted(scores, reverse=True)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     network = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
-    prefix, forced = {"madlad": "<2de> ", "marian": ">>deu<< ", "m2m100": ""}[family], {}
-    if family == "m2m100":
-        tokenizer.src_lang = "en"
-        forced = {"forced_bos_token_id": tokenizer.get_lang_id("de")}
+    prefix, forced = {"madlad": "<2de> ", "marian": ">>deu<< "}.get(family, ""), {}
+    codes = {"m2m100": ("en", "__de__"), "nllb": ("eng_Latn", "deu_Latn"), "mbart": ("en_XX", "de_DE")}
+    if family in codes:
+        tokenizer.src_lang, target = codes[family]
+        forced = {"forced_bos_token_id": tokenizer.convert_tokens_to_ids(target)}
     for text, result in zip(TEXTS, found, strict=True):
         inputs = tokenizer(prefix + text, return_tensors="pt")
         with torch.inference_mode():
@@ -37,7 +39,7 @@ def test_the_best_translation_is_that_of_the_library(translation_models, family)
         assert result.hypotheses[0].text == tokenizer.decode(ids[0], skip_special_tokens=True).strip()
 
 
-@pytest.mark.parametrize("family", ["m2m100", "madlad", "marian"])
+@pytest.mark.parametrize("family", ["m2m100", "madlad", "marian", "nllb", "mbart"])
 def test_unknown_languages_and_long_texts_are_told(translation_models, family):
     translator = load_translator(f"hf:{translation_models[family]}")
     with pytest.raises(InputError, match="does not translate 'quz'"):
@@ -200,3 +202,39 @@ def test_an_endpoint_s_answers_are_kept_one_by_one(server, tmp_path):
     Server.answers, before = [], len(Server.seen)
     translate_samples(samples, load_translator(server), "de", options=settings)
     assert len(Server.seen) - before == 2
+
+
+def test_a_damaged_converted_model_is_converted_again(monkeypatch, tmp_path, translation_models):
+    need("ctranslate2")
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    name = f"ct2:{translation_models['m2m100']}"
+    first = load_translator(name, beams=2).translate(["a dog"], "en", "de", 1)
+    (model,) = tmp_path.glob("ctranslate2/*/model.bin")
+    content = bytearray(model.read_bytes())
+    content[len(content) // 2] ^= 255
+    model.write_bytes(content)
+    again = load_translator(name, beams=2).translate(["a dog"], "en", "de", 1)
+    assert [result.hypotheses for result in again] == [result.hypotheses for result in first]
+
+
+def test_part_of_the_answers_is_no_complete_answer(server):
+    Server.answers = [(200, chat("eins")), (200, {"nonsense": 1})]
+    (result,) = load_translator(server).translate(["a dog"], "en", "de", 3)
+    assert [hypothesis.text for hypothesis in result.hypotheses] == ["eins"]
+    assert not result.complete
+
+
+def test_an_answer_that_drips_is_not_waited_for(server, monkeypatch):
+    def drip(self):
+        self.send_response(200)
+        self.end_headers()
+        for _ in range(50):
+            self.wfile.write(b" ")
+            time.sleep(0.1)
+
+    monkeypatch.setattr(Server, "do_POST", drip)
+    monkeypatch.setattr(endpoint_module, "_TRIES", 1)
+    translator = load_translator(server)
+    monkeypatch.setattr(translator, "_timeout", 0.5)
+    with pytest.raises(CaplensError, match=r"its answer takes longer than 0\.5 s"):
+        translator.translate(["a dog"], "en", "de", 1)
