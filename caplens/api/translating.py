@@ -80,8 +80,11 @@ def translate(
     if isinstance(translator, str):
         translator = load_translator(translator, max(beams, nbest), options.load_options())
     settings = TranslationOptions(nbest, metrics, MBR in names, check_language, language_model, store=_store(options))
-    joined = list(read_captions(samples, None, images, None))
-    return translate_samples(joined, translator, to, source, settings)
+    originals = list(read_captions(samples, None, None, None))
+    with_images = list(read_captions(originals, None, images, None))
+    translated, report = translate_samples(with_images, translator, to, source, settings)
+    # The output names images as the input does.
+    return [replace(new, image=old.image) for old, new in zip(originals, translated, strict=True)], report
 
 
 def score_via_english(

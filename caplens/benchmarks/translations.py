@@ -5,6 +5,7 @@ The translations of a benchmark are in a file `NAME.LANG.jsonl` (or CSV, TSV, Pa
 XVNLI, Composite and Flickr8k.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,17 @@ def _files(benchmark: Benchmark[Any], home: Path) -> dict[str, Path]:
         if lang in language_names() and files.setdefault(base_language(lang), path) != path:
             raise InputError(f"{home}: {files[base_language(lang)].name} and {path.name} are both translations. Remove one.")
     return files
+
+
+def translation_target(benchmark: Benchmark[Any], home: Path, lang: str) -> Path:
+    """The file to write translations into; an error where there are others that no translator of caplens made."""
+    target = home / f"{benchmark.name}.{lang}.jsonl"
+    present = _files(benchmark, home).get(lang, target)
+    if present != target:
+        raise InputError(f"{present}: there are translations into {lang!r} already. Move this file away.")
+    if target.is_file() and any("translator" not in sample.meta for sample in SampleFile(target, caption_required=False)):
+        raise InputError(f"{target}: these translations were not made by 'caplens translate'. Move this file away.")
+    return target
 
 
 def load_translated(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> BenchmarkData:
@@ -82,7 +94,7 @@ def _translated(sample: Sample, translation: Sample | None, lang: str, path: Pat
     if translation.source is not None and _words(translation.source) != _words(sample.caption):
         raise InputError(
             f"{path}: {sample.id!r} is the translation of {translation.source!r}, and here that id is of {sample.caption!r}."
-            " Translate this protocol and these files (caplens translate --benchmark NAME --protocol PROTOCOL)."
+            " Translate this protocol of these files with 'caplens translate'."
         )
     references = _translated_references(sample, translation, path)
     return replace(sample, caption=translation.caption, references=references, lang=lang, source=sample.caption)
@@ -97,9 +109,17 @@ def _translated_references(sample: Sample, translation: Sample, path: Path) -> t
     if len(translation.references) > len(sample.references):
         raise InputError(
             f"{path}: {sample.id!r} has {len(translation.references)} references, and {len(sample.references)} in English."
-            " Translate this protocol and these files (caplens translate --benchmark NAME --protocol PROTOCOL)."
+            " Translate this protocol of these files with 'caplens translate'."
         )
     return translation.references
+
+
+def _number(value: object) -> float | None:
+    """A number, also as the text that it is in CSV."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = float(value)
+    return finite_number(value)
 
 
 def _words(text: str | None) -> str:
@@ -112,5 +132,5 @@ def kept_qualities(benchmark: Benchmark[Any], home: Path) -> dict[tuple[str, str
         (lang, identifier): quality
         for lang, path in _files(benchmark, home).items()
         for identifier, sample in _read_translations(path, lang).items()
-        if sample.caption and (quality := finite_number(sample.meta.get("quality"))) is not None
+        if sample.caption and (quality := _number(sample.meta.get("quality"))) is not None
     }

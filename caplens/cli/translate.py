@@ -10,6 +10,7 @@ from caplens.api.translating import suffixes
 from caplens.api.translating import translate as translate_captions
 from caplens.benchmarks.evaluate import load_checked
 from caplens.benchmarks.registry import get_benchmark
+from caplens.benchmarks.translations import translation_target
 from caplens.cli.command import Outcome, command
 from caplens.cli.options import AllowFormulas, MetricOptions, ModelOptions, listed
 from caplens.cli.output import info, warn
@@ -65,7 +66,11 @@ def translate(
     """
     langs = list(dict.fromkeys(tag.lower() for tag in listed(to) or []))
     samples, output = _inputs(captions, target, benchmark, data, protocol, langs)
-    files = suffixes(langs, output) if benchmark is None else {lang: output / f"{benchmark}.{lang}.jsonl" for lang in langs}
+    files = (
+        suffixes(langs, output)
+        if benchmark is None
+        else {lang: translation_target(get_benchmark(benchmark), output, lang) for lang in langs}
+    )
     for file in files.values():
         if file.suffix.lower() not in SUFFIXES:
             raise InputError(f"{file}: the suffix names no format of captions; there are: {', '.join(SUFFIXES)}.")

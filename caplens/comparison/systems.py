@@ -95,8 +95,7 @@ def _check_which_id(systems: Sequence[Mapping[SampleKey, Sample]]) -> None:
 def _check_same_files(samples: Sequence[Sample]) -> None:
     files = {PurePath(path).stem: path for sample in samples if (path := _file_of(sample)) is not None}
     # Names of COCO's images are written with and without what comes before their number.
-    shortest = min(files, key=len, default="")
-    if not all(_is_name_of(name, shortest) for name in files):
+    if not all(_is_name_of(*sorted(names, key=len, reverse=True)) for names in combinations(files, 2)):
         raise InputError(
             f"the captions {samples[0].id!r} of several systems are about different images ({', '.join(sorted(files.values()))})."
             " Give captions of one image one id."

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -34,6 +35,8 @@ _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,mpegts,mpeg,flv,ogg,as
 _IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 _BYTES = 34
 """Of a pixel: a decoder keeps at most 20 frames of 1.5 bytes a pixel, and one is converted."""
+_SOUGHT_BY_POSITION = frozenset({"mpegts", "mpeg"})
+"""Formats whose frames are not found by their times."""
 _MOST_FRAMES, _MOST_PACKETS = 4096, 1 << 22
 _LEAST_DURATION, _MOST_SECONDS = 1e-3, 1e9
 _LAST_FRAME = 1.0
@@ -233,19 +236,25 @@ class _Timeline(NamedTuple):
     shown: list[int]
     keys: list[int]
     """Frames from which decoding can begin."""
+    seekable: bool
+    """Whether a frame can be found by its time."""
 
     @classmethod
     def of(cls, container: Any, stream: Any) -> "_Timeline":
         shown, keys = [], []
+        # Streams of MPEG are sought by position, and lead to a frame that may be later than the one that is wanted.
+        seekable = not _SOUGHT_BY_POSITION.intersection(container.format.name.split(","))
         for packet in islice(container.demux(stream), _MOST_PACKETS + 1):
             time = packet.pts if packet.pts is not None else packet.dts
             if time is not None and packet.size and not packet.is_discard:
+                # Without this, only the order of decoding is known, which is not that of showing.
+                seekable = seekable and packet.pts is not None
                 shown.append(time)
                 if packet.is_keyframe:
                     keys.append(time)
         if len(shown) > _MOST_PACKETS:
             raise UnreadableError(f"the video has more than {_MOST_PACKETS:,} frames")
-        return cls(sorted(shown), sorted(keys))
+        return cls(sorted(shown), sorted(keys), seekable)
 
 
 def _decoded_frames(
@@ -259,14 +268,35 @@ def _decoded_frames(
         raise UnreadableError(f"{name} has no frames")
     times = [(time - timeline.shown[0]) * scale for time in timeline.shown]
     part = clip.part(times)
-    chosen = [timeline.shown[part[index]] for index in choice.indices([times[index] for index in part])]
+    chosen = [part[index] for index in choice.indices([times[index] for index in part])]
+    wanted = sorted(set(chosen))
+    with images.budget.taken(size * _BYTES):
+        try:
+            if not timeline.seekable:
+                raise _WrongFrameError
+            pixels = _transformed(file, partial(_frames_by_time, timeline, wanted), name, transform)
+        except _WrongFrameError:
+            pixels = _transformed(file, partial(_frames_by_number, wanted), name, transform)
+    if len(pixels) < len(wanted):
+        raise UnreadableError(f"{name} is damaged: it ends before its last frame")
+    return [pixels[number] for number in chosen]
+
+
+def _transformed(
+    file: IO[bytes],
+    frames_of: Callable[[Any, Any], Iterator[tuple[int, Any]]],
+    name: str,
+    transform: Callable[[Image.Image], Pixels],
+) -> dict[int, Pixels]:
+    """Number of a frame -> its pixels."""
     file.seek(0)
     pixels: dict[int, Pixels] = {}
-    with images.budget.taken(size * _BYTES), _container(file) as (container, stream):
-        for time, frame in _frames_at(container, stream, sorted(set(chosen)), timeline.keys, name):
+    with _container(file) as (container, stream):
+        for number, frame in frames_of(container, stream):
+            _check_size(frame.width, frame.height, name)
             image = frame.to_image()
-            pixels[time] = transform(image.rotate(frame.rotation, expand=True) if frame.rotation else image)
-    return [pixels[time] for time in chosen]
+            pixels[number] = transform(image.rotate(frame.rotation, expand=True) if frame.rotation else image)
+    return pixels
 
 
 @contextmanager
@@ -294,11 +324,16 @@ def _check_size(width: int, height: int, name: str) -> None:
         raise TooLargeError(f"{name} has frames of {width} x {height} pixels, which is more than is decoded")
 
 
-def _frames_at(container: Any, stream: Any, wanted: Sequence[int], keys: Sequence[int], name: str) -> Iterator[tuple[int, Any]]:
-    """The frames shown at these times, in order; what lies before the key frame of the next one is skipped."""
-    frames = container.decode(stream)
+class _WrongFrameError(Exception):
+    """The frame of a time was not found there."""
+
+
+def _frames_by_time(timeline: _Timeline, wanted: Sequence[int], container: Any, stream: Any) -> Iterator[tuple[int, Any]]:
+    """The frames with these numbers, in order; what lies before the key frame of the next one is skipped."""
+    frames, keys = container.decode(stream), timeline.keys
     last: Any = None
-    for time in wanted:
+    for number in wanted:
+        time = timeline.shown[number]
         place = bisect_right(keys, time)
         key = keys[place - 1] if place else None
         if key is not None and key > (_time(last) if last is not None else keys[0]):
@@ -307,9 +342,17 @@ def _frames_at(container: Any, stream: Any, wanted: Sequence[int], keys: Sequenc
         while last is None or _time(last) < time:
             last = next(frames, None)
             if last is None:
-                raise UnreadableError(f"{name} is damaged: it ends before its last frame")
-            _check_size(last.width, last.height, name)
-        yield time, last
+                raise _WrongFrameError
+        if _time(last) != time:
+            raise _WrongFrameError
+        yield number, last
+
+
+def _frames_by_number(wanted: Sequence[int], container: Any, stream: Any) -> Iterator[tuple[int, Any]]:
+    """The same by counting all frames from the first, which takes longer and works for every format."""
+    for number, frame in enumerate(islice(container.decode(stream), wanted[-1] + 1)):
+        if number in wanted:
+            yield number, frame
 
 
 def _time(frame: Any) -> int:

@@ -14,7 +14,7 @@ from caplens.backbones.pretrained import from_configuration
 from caplens.metrics.quality_estimation import Estimates, SourcePair
 from caplens.metrics.translation_models import CheckpointEstimate, encoder_of, load_strictly, weights_of
 
-_BATCH, _MOST_TOKENS = 16, 512
+_BATCH, _MOST_TOKENS, _FIRST_POSITION = 16, 512, 2
 
 
 class CometKiwi(CheckpointEstimate):
@@ -33,23 +33,29 @@ class CometKiwi(CheckpointEstimate):
             self._loaded = torch, tokenizer, network.to(device).eval(), device
         return self._loaded
 
-    def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
-        values = np.array([score for scores, _ in self._run(pairs) for score in scores])
+    def run(self, pairs: Sequence[SourcePair]) -> Estimates:
+        values = np.array([score for scores, _ in self._batches(pairs) for score in scores])
         tokenizer = self._load()[1]
-        ids = tokenizer([translation for _, translation in pairs], [source for source, _ in pairs])["input_ids"]
-        return Estimates(values, np.array([len(row) > _MOST_TOKENS for row in ids]))
+        ids = tokenizer([pair.translation for pair in pairs], [pair.source for pair in pairs])["input_ids"]
+        return Estimates(values, np.array([len(row) > self._most_tokens for row in ids]))
 
-    def _run(self, pairs: Sequence[SourcePair]) -> Any:
+    @property
+    def _most_tokens(self) -> int:
+        """Tokens of a pair that the encoder has positions for; RoBERTa's begin after that of padding."""
+        positions = getattr(self._load()[2].encoder.config, "max_position_embeddings", None)
+        return _MOST_TOKENS if positions is None else min(_MOST_TOKENS, positions - _FIRST_POSITION)
+
+    def _batches(self, pairs: Sequence[SourcePair]) -> Any:
         """The scores and tags of batches."""
         torch, tokenizer, network, device = self._load()
         for start in range(0, len(pairs), _BATCH):
             batch = pairs[start : start + _BATCH]
             inputs = tokenizer(
-                [translation for _, translation in batch],
-                [source for source, _ in batch],
+                [pair.translation for pair in batch],
+                [pair.source for pair in batch],
                 padding=True,
                 truncation=True,
-                max_length=_MOST_TOKENS,
+                max_length=self._most_tokens,
                 return_tensors="pt",
             ).to(device)
             with torch.inference_mode():

@@ -125,6 +125,8 @@ class VideoCollector(Collector):
         self.key = ("videos", id(engine), choice, idf, lang, needs)
         self.rows: list[tuple[int, Sample]] = []
         self.languages: dict[int, str] = {}
+        self.coverage_warnings: dict[int, str] = {}
+        """Row -> why the model cannot be trusted there."""
 
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         self.rows += zip(rows, samples, strict=True)
@@ -138,7 +140,18 @@ class VideoCollector(Collector):
             self.errors |= {chunk[place][0]: RowError(reason, unusable=True) for place, reason in frames.errors.items()}
             kept += [pending for place, pending in enumerate(chunk) if place not in frames.errors]
         self.rows = kept
-        self.languages = {row: base_language(sample.lang or self._lang or "en") for row, sample in kept}
+        self.languages = {row: self.language(sample) for row, sample in kept}
+        for row, sample in kept:
+            reason = self.engine.backbone.coverage_warning(sample.caption or "", sample.lang or self._lang)
+            if reason:
+                self.coverage_warnings[row] = reason
+
+    def language(self, sample: Sample) -> str:
+        return base_language(sample.lang or self._lang or "en")
+
+    def warnings(self) -> list[str]:
+        counts = Counter(self.coverage_warnings.values()).most_common()
+        return [f"do not trust the scores of {count} of the captions: {reason}." for reason, count in counts]
 
 
 class EmScore(Metric):
@@ -172,7 +185,7 @@ class EmScore(Metric):
         truncated: dict[int, str] = {}
         for start in range(0, len(collector.rows), _CHUNK):
             chunk = collector.rows[start : start + _CHUNK]
-            scores, cut = self._score([sample for _, sample in chunk], rare)
+            scores, cut = self._score([sample for _, sample in chunk], rare, collector)
             values[[row for row, _ in chunk]] = scores
             truncated |= {row: collector.languages[row] for (row, _), was_cut in zip(chunk, cut, strict=True) if was_cut}
         return Scores(
@@ -184,6 +197,7 @@ class EmScore(Metric):
             _means(values, collector.languages),
             warnings=self.warnings() + _truncation_warnings(truncated),
             truncated=truncated,
+            coverage_warnings=dict(collector.coverage_warnings),
         )
 
     def warnings(self) -> list[str]:
@@ -201,29 +215,33 @@ class EmScore(Metric):
             texts = references or [sample.caption or "" for sample in samples]
         return RareWords(tokens.ids for tokens in self.engine.backbone.tokenize(list(texts))) if texts else None
 
-    def _score(self, samples: Sequence[Sample], rare: RareWords | None) -> tuple[list[float], list[bool]]:
+    def _score(
+        self, samples: Sequence[Sample], rare: RareWords | None, collector: VideoCollector
+    ) -> tuple[list[float], list[bool]]:
         frames = self.engine.frames([clip_of(sample) for sample in samples], self.choice).matrices
-        texts = list(dict.fromkeys(text for sample in samples for text in (sample.caption or "", *self._references(sample))))
-        words, cut = self._words(texts, rare)
+        by_sample = [self._texts(sample, collector.language(sample)) for sample in samples]
+        words, cut = self._words(list(dict.fromkeys(text for texts in by_sample for text in texts)), rare)
         scores = []
-        for sample, matrix in zip(samples, frames, strict=True):
+        for (caption, *references), matrix in zip(by_sample, frames, strict=True):
             assert matrix is not None
-            caption = words[sample.caption or ""]
-            score = match_video(caption, matrix).score
-            references = self._references(sample)
+            score = match_video(words[caption], matrix).score
             if references:
-                matches = [match_texts(caption, words[reference]) for reference in references]
+                matches = [match_texts(words[caption], words[reference]) for reference in references]
                 score = (score + best_match(matches, self.maximum)) / 2
             scores.append(score)
-        return scores, [any(cut[text] for text in (sample.caption or "", *self._references(sample))) for sample in samples]
+        return scores, [any(cut[text] for text in texts) for texts in by_sample]
 
-    def _references(self, sample: Sample) -> list[str]:
-        return [text for text in sample.references if text.strip()] if "references" in self.needs else []
+    def _texts(self, sample: Sample, lang: str) -> list[Text]:
+        """The caption, and the references that count."""
+        references = [text for text in sample.references if text.strip()] if "references" in self.needs else []
+        read = lang if self.engine.backbone.reads_language else ""
+        return [Text(text, "", read) for text in (sample.caption or "", *references)]
 
-    def _words(self, texts: Sequence[str], rare: RareWords | None) -> tuple[Mapping[str, Words], Mapping[str, bool]]:
-        backbone, wrapped = self.engine.backbone, [Text(text) for text in texts]
-        tokens = backbone.tokenize(list(texts))
-        matrices, vectors = self.engine.tokens(wrapped), self.engine.texts(wrapped)
+    def _words(self, texts: Sequence[Text], rare: RareWords | None) -> tuple[Mapping[Text, Words], Mapping[Text, bool]]:
+        backbone = self.engine.backbone
+        langs = [text.lang for text in texts] if backbone.reads_language else None
+        tokens = backbone.tokenize([text.caption for text in texts], langs)
+        matrices, vectors = self.engine.tokens(texts), self.engine.texts(texts)
         words = {
             text: Words(
                 matrix,

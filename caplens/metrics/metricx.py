@@ -38,14 +38,13 @@ class MetricX23(CheckpointEstimate):
             self._loaded = torch, tokenizer, network.to(device).eval(), device
         return self._loaded
 
-    def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
+    def run(self, pairs: Sequence[SourcePair]) -> Estimates:
         torch, tokenizer, network, device = self._load()
         errors: list[float] = []
         truncated: list[bool] = []
         for start in range(0, len(pairs), _BATCH):
             texts = [
-                self.prompt.format(source=source, translation=translation)
-                for source, translation in pairs[start : start + _BATCH]
+                self.prompt.format(source=pair.source, translation=pair.translation) for pair in pairs[start : start + _BATCH]
             ]
             ids = tokenizer(texts)["input_ids"]
             truncated += [len(row) > _MOST_TOKENS for row in ids]

@@ -25,7 +25,9 @@ class MiniQe(QualityEstimate):
         return cls(options.engine(), options.lang)
 
     def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
-        texts = self.engine.texts([Text(text) for pair in pairs for text in pair])
+        reads_language = self.engine.backbone.reads_language
+        by_pair = ((Text(pair.source), Text(pair.translation, "", pair.lang if reads_language else "")) for pair in pairs)
+        texts = self.engine.texts([text for two in by_pair for text in two])
         vectors = texts.vectors[texts.index].astype(np.float64).reshape(len(pairs), 2, -1)
         truncated = np.asarray(texts.truncated.reshape(len(pairs), 2).any(1))
         return Estimates((vectors[:, 0] * vectors[:, 1]).sum(-1), truncated)

@@ -174,7 +174,8 @@ class ScoringOptions:
     def pair_statistics(self) -> PairStatistics | None:
         if self.mid is None or isinstance(self.mid, PairStatistics):
             return self.mid
-        return PairStatistics.load(self.mid, self.engine().backbone.dim)
+        backbone = self.engine().backbone
+        return PairStatistics.load(self.mid, backbone.dim, backbone.name)
 
     def document_frequency(self) -> DocumentFrequency | None:
         if self.df is None or isinstance(self.df, DocumentFrequency):

@@ -104,16 +104,15 @@ class PairStatistics:
             )
 
     @classmethod
-    def load(cls, path: str | PathLike[str], dim: int | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], dim: int | None = None, model: str = "") -> Self:
         """From a file that `save` wrote, for a model whose vectors have `dim` numbers."""
         try:
             with open_regular(expanded(path)) as file, zipfile.ZipFile(file) as archive:
                 size = _numbers(archive, "mean", 1, _MOST_NUMBERS).shape[0]
                 if dim is not None and size != 2 * dim:
-                    model = _text(archive, "model")
                     raise InputError(
-                        f"{path}: these statistics of MID were fitted with {model}, whose vectors have {size // 2:,} numbers, not"
-                        f" {dim:,}. Fit them with this model ('caplens mid fit')."
+                        f"{path}: these statistics of MID were fitted with {_text(archive, 'model')}, not with {model}: vectors"
+                        f" have {size // 2:,} numbers, not {dim:,}. Fit them with this model ('caplens mid fit')."
                     )
                 shapes = {"mean": (size,), "scatter": (size, size), "lengths": (2,), "weighted": (size,)}
                 mean, scatter, lengths, weighted = (

@@ -15,8 +15,15 @@ from caplens.progress import track
 from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
 
 _CHUNK = 512
-SourcePair = tuple[str, str]
-"""A source text and its translation."""
+
+
+class SourcePair(NamedTuple):
+    """A source text and its translation."""
+
+    source: str
+    translation: str
+    lang: str = ""
+    """The language of the translation."""
 
 
 class Estimates(NamedTuple):
@@ -45,8 +52,8 @@ class PairCollector(Collector):
 
     def add(self, rows: Sequence[int], samples: Sequence[Sample]) -> None:
         for row, sample in zip(rows, samples, strict=True):
-            self.pairs[row] = (sample.source or "", sample.caption or "")
             self.langs[row] = base_language(sample.lang or self._lang or "en")
+            self.pairs[row] = SourcePair(sample.source or "", sample.caption or "", self.langs[row])
 
 
 class QualityEstimate(Metric):

@@ -1,5 +1,6 @@
 """Quality-estimation models: where their files are, and their weights checked key by key, without the packages they came with."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -11,7 +12,7 @@ from caplens.backbones.torch_backbone import choose_device, read_weights
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 from caplens.metrics.options import ScoringOptions
-from caplens.metrics.quality_estimation import QualityEstimate
+from caplens.metrics.quality_estimation import Estimates, QualityEstimate, SourcePair
 
 _WEIGHTS = ("model.safetensors", "checkpoints/model.ckpt", "model.ckpt", "pytorch_model.bin")
 _SHOWN = 5
@@ -29,6 +30,21 @@ class CheckpointEstimate(QualityEstimate):
     @classmethod
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.qe_model, LoadOptions(options.device, "fp32", options.offline), options.lang)
+
+    @abstractmethod
+    def run(self, pairs: Sequence[SourcePair]) -> Estimates:
+        """The estimates of the network, which is opened first; it and the tokenizer may raise errors of many types."""
+
+    def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
+        try:
+            return self.run(pairs)
+        except InputError:
+            raise
+        except Exception as error:
+            # A tokenizer, configuration and weights that do not belong together.
+            raise InputError(
+                f"{self._files.folder}: {self.name} cannot use this model ({reason(error)}). Get all of its files again."
+            ) from None
 
     def signature_fields(self) -> dict[str, object]:
         return {"model": f"{self._files.folder.name}@{self._files.fingerprint[:8]}"}

@@ -26,10 +26,11 @@ class UseQe(QualityEstimate):
         return cls(options.lang)
 
     def estimate(self, pairs: Sequence[SourcePair]) -> Estimates:
-        vectors = self._backbone.sentence_vectors([text for pair in pairs for text in pair]).reshape(len(pairs), 2, -1)
+        texts = [text for pair in pairs for text in (pair.source, pair.translation)]
+        vectors = self._backbone.sentence_vectors(texts).reshape(len(pairs), 2, -1)
         values = (vectors[:, 0].astype(np.float64) * vectors[:, 1].astype(np.float64)).sum(-1)
-        # The network takes texts of any length.
-        return Estimates(values, np.zeros(len(pairs), dtype=np.bool_))
+        cut = np.array([tokens.cut for tokens in self._backbone.tokenize(texts)]).reshape(len(pairs), 2)
+        return Estimates(values, np.asarray(cut.any(1)))
 
     def signature_fields(self) -> dict[str, object]:
         return {"model": f"use-multilingual-v3@{self._backbone.fingerprint[:8]}"}

@@ -32,12 +32,14 @@ class _Reader:
             raise ValueError("it is cut short")
         self._file.seek(count, 1)
 
-    def word(self) -> None:
-        """Pass over a text that ends with a zero byte."""
-        for _ in range(_LONGEST_WORD):
-            if self._exactly(1) == b"\0":
-                return
-        raise ValueError("a word does not end")
+    def word(self) -> bytes:
+        """A text that ends with a zero byte."""
+        word = bytearray()
+        while (byte := self._exactly(1)) != b"\0":
+            word += byte
+            if len(word) > _LONGEST_WORD:
+                raise ValueError("a word does not end")
+        return bytes(word)
 
     @property
     def left(self) -> int:
@@ -50,20 +52,35 @@ class _Reader:
         return data
 
 
-def check_fasttext_file(path: str | PathLike[str]) -> None:
-    """Raise an error if the file is not a complete model of fastText with labels."""
+def read_fasttext_labels(path: str | PathLike[str]) -> list[str]:
+    """The labels of a model of fastText; an error if the file is not a complete one."""
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such file of fastText.")
     try:
         with open_regular(Path(path)) as file:
-            _check(_Reader(file, Path(path).stat().st_size))
+            return _labels(_Reader(file, Path(path).stat().st_size))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: this is not a model of fastText, or it is damaged ({error}). Download it again.") from None
 
 
-def _check(reader: _Reader) -> None:
+def _labels(reader: _Reader) -> list[str]:
     if reader.integer() != _MAGIC or reader.integer() not in _VERSIONS:
         raise ValueError("it begins with another mark")
+    settings = _settings(reader)
+    words, labels, pruned = _dictionary(reader)
+    if not labels:
+        raise ValueError("it has no labels")
+    buckets = settings["bucket"] if pruned < 0 else pruned
+    quantised = _flag(reader)
+    _check_matrix(reader, words + buckets, settings["dim"], quantised=quantised)
+    output_quantised = _flag(reader)
+    _check_matrix(reader, len(labels), settings["dim"], quantised=quantised and output_quantised)
+    if reader.left:
+        raise ValueError("there is more in it than a model")
+    return labels
+
+
+def _settings(reader: _Reader) -> dict[str, int]:
     settings = {name: reader.integer() for name in _SETTINGS}
     reader.skip(8)
     if settings["loss"] not in _LOSSES or settings["model"] not in _MODELS or settings["dim"] < 1:
@@ -72,26 +89,20 @@ def _check(reader: _Reader) -> None:
         raise ValueError("its settings cannot be")
     if not settings["bucket"] and (settings["word_ngrams"] > 1 or settings["maxn"] > 0):
         raise ValueError("it has n-grams, and no vectors of them")
-    words, labels, pruned = _check_dictionary(reader)
-    if not labels:
-        raise ValueError("it has no labels")
-    buckets = settings["bucket"] if pruned < 0 else pruned
-    quantised = _flag(reader)
-    _check_matrix(reader, words + buckets, settings["dim"], quantised=quantised)
-    output_quantised = _flag(reader)
-    _check_matrix(reader, labels, settings["dim"], quantised=quantised and output_quantised)
-    if reader.left:
-        raise ValueError("there is more in it than a model")
+    return settings
 
 
-def _check_dictionary(reader: _Reader) -> tuple[int, int, int]:
-    """How many words, labels and kept n-grams there are; all n-grams are kept where that is negative."""
-    size, words, labels = (reader.integer() for _ in range(3))
+def _dictionary(reader: _Reader) -> tuple[int, list[str], int]:
+    """How many words there are, the labels, and how many n-grams are kept; all where that is negative."""
+    size, words, label_count = (reader.integer() for _ in range(3))
     _, pruned = reader.integer(8), reader.integer(8)
-    if min(words, labels) < 0 or size != words + labels or not 0 < size <= _MOST_ENTRIES or pruned > _MOST_ENTRIES:
+    if min(words, label_count) < 0 or size != words + label_count or not 0 < size <= _MOST_ENTRIES or pruned > _MOST_ENTRIES:
         raise ValueError("the sizes of its dictionary cannot be")
+    labels = []
     for place in range(size):
-        reader.word()
+        word = reader.word()
+        if place >= words:
+            labels.append(word.decode("utf-8", "replace"))
         reader.skip(8)
         # Words come first: labels are found by their places after them.
         if reader.integer(1) != (place >= words):

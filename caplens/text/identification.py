@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from caplens.data.languages import CROSSMODAL_3600, base_language, language_names
 from caplens.errors import InputError, reason
 from caplens.libraries import require
-from caplens.text.fasttext_file import check_fasttext_file
+from caplens.text.fasttext_file import read_fasttext_labels
 from caplens.text.scripts import script_of, scripts_of
 
 _FEATURE, _EXTRA = "Identifying languages", "langid"
@@ -27,7 +27,9 @@ _ISO_639_3 = dict(
     fra:fr glg:gl guj:gu heb:he hin:hi hrv:hr hun:hu hye:hy ind:id isl:is ita:it jpn:ja kan:kn kat:ka khk:mn khm:km kor:ko
     lao:lo lav:lv lit:lt mal:ml mar:mr mon:mn mri:mi mya:my nep:ne nld:nl nob:no nor:no pan:pa pol:pl por:pt ron:ro rus:ru
     sin:si slk:sk slv:sl spa:es sqi:sq srp:sr swe:sv swh:sw tam:ta tel:te tgl:fil tha:th tur:tr uig:ug ukr:uk urd:ur vie:vi
-    yue:yue zho:zh zsm:ms
+    yue:yue zho:zh zsm:ms ekk:et lvs:lv npi:ne uzn:uz uzb:uz azj:az aze:az als:sq ory:or ori:or quy:quz quz:quz que:quz nno:no
+    mlt:mt gle:ga cym:cy pbt:ps pus:ps ydd:yi yid:yi plt:mg mlg:mg kmr:ku kur:ku afr:af amh:am bel:be bos:bs kat:ka kaz:kk
+    kir:ky mkd:mk tgk:tg tat:tt som:so yor:yo zul:zu xho:xh jav:jv sun:su ceb:ceb
     """.split()
 )
 """Three letters, as in the labels of GlotLID -> the code of caplens."""
@@ -45,6 +47,10 @@ class LanguageModel(Protocol):
     """Scores languages for a text."""
 
     name: str
+
+    def knows(self, lang: str) -> bool:
+        """Whether it can identify a language."""
+        ...
 
     def log_probabilities(self, text: str, candidates: Sequence[str]) -> dict[str, float]:
         """Candidate -> log-probability, up to a constant; without candidates that the model does not know."""
@@ -104,6 +110,9 @@ class _Py3LangId:
         # Scores of all languages are the same whatever the candidates.
         self._rank = lru_cache(4096)(self._identifier.rank)
 
+    def knows(self, lang: str) -> bool:
+        return lang in self._known
+
     def log_probabilities(self, text: str, candidates: Sequence[str]) -> dict[str, float]:
         ranked = dict(self._rank(text))
         return {lang: float(ranked[self._known[lang]]) for lang in candidates if lang in self._known}
@@ -120,13 +129,16 @@ class FastTextModel:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         fasttext = require("fasttext", _FEATURE, "fasttext")
-        check_fasttext_file(path)
+        self._known = {_language_of(label.removeprefix(_PREFIX)) for label in read_fasttext_labels(path)}
         try:
             self._model: Any = fasttext.load_model(str(path))
         except Exception as error:
             # The library raises errors of many types for files that are not its own.
             raise InputError(f"{path}: fastText cannot read this file ({reason(error)}).") from None
         self.name = f"fasttext:{Path(path).name}"
+
+    def knows(self, lang: str) -> bool:
+        return lang in self._known
 
     def log_probabilities(self, text: str, candidates: Sequence[str]) -> dict[str, float]:
         try:

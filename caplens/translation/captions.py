@@ -1,5 +1,6 @@
 """Translating captions and references: every distinct text once, the best of its translations kept, with how it was chosen."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ from caplens.errors import InputError
 from caplens.metrics.base import Metric
 from caplens.metrics.scoring import run_metrics
 from caplens.progress import logger, note_kept, track
+from caplens.results.scores import ScoreResult
 from caplens.terminal import visible
 from caplens.text.identification import LanguageModel, default_model
 from caplens.translation.base import Hypothesis, Translations, Translator, check_pair
@@ -113,9 +115,11 @@ def translate_samples(
             f"the caption {foreign.id!r} is in {foreign.lang!r}, not in {source!r}; translate one language at a time."
         )
     translator.check_languages(source, target)
-    if options.check_language and options.language_model is None:
+    if options.check_language:
         # Before anything is translated: it may not be installed.
-        default_model()
+        model = options.language_model or default_model()
+        if not model.knows(target):
+            logger.warning(f"{model.name} does not know {target!r}: only the writing system of translations is checked.")
     # Where an estimate looks at the image, a text is chosen for each of its images.
     looks = any("image" in metric.needs for metric in options.metrics)
     images = {_unit(text, sample, looks): sample.image for sample in samples for text in _texts_of(sample)}
@@ -222,8 +226,7 @@ def _qualities(
         for place, hypothesis in hypotheses
     ]
     result = run_metrics(track(samples, "estimating quality", len(samples)), metrics)
-    for warning in result.warnings:
-        logger.warning(warning)
+    _warn_of_estimates(result)
     by_unit: dict[Unit, dict[str, Floats]] = {}
     start = 0
     for unit, hypotheses in candidates.items():
@@ -236,6 +239,15 @@ def _qualities(
     return by_unit
 
 
+def _warn_of_estimates(result: ScoreResult) -> None:
+    for warning in result.warnings:
+        logger.warning(warning)
+    for name, scores in result.metrics.items():
+        if scores.errors:
+            why = Counter(error.reason for error in scores.errors.values()).most_common(1)[0][0]
+            logger.warning(f"{name}: {len(scores.errors):,} translations have no estimate ({why}); others are preferred to them.")
+
+
 def _translated(
     sample: Sample,
     selected: Mapping[Unit, Selected],
@@ -245,8 +257,7 @@ def _translated(
     *,
     looks: bool,
 ) -> Sample:
-    chosen_references = [(text, selected.get(_unit(text, sample, looks))) for text in sample.references]
-    references = [(text, chosen.text) for text, chosen in chosen_references if chosen is not None]
+    references = _translated_references(sample, selected, looks)
     # What is said about another translation does not belong to this one.
     meta: dict[str, Any] = {name: value for name, value in sample.meta.items() if name not in _COLUMNS}
     meta["translator"] = visible(translator.name)
@@ -257,9 +268,15 @@ def _translated(
     elif caption:
         meta["translation_error"] = translations[caption].error or "the translator gave nothing"
     if references:
-        meta[SOURCE_REFERENCES] = [text for text, _ in references]
-    new = None if chosen is None else chosen.text
-    return replace(sample, caption=new, references=tuple(text for _, text in references), source=caption, lang=target, meta=meta)
+        meta[SOURCE_REFERENCES] = [text for text in sample.references if text in references]
+    texts = tuple(references[text] for text in meta.get(SOURCE_REFERENCES, ()))
+    return replace(sample, caption=chosen and chosen.text, references=texts, source=caption, lang=target, meta=meta)
+
+
+def _translated_references(sample: Sample, selected: Mapping[Unit, Selected], looks: bool) -> dict[str, str]:
+    """Reference -> its translation, of those that have one."""
+    units = {text: _unit(text, sample, looks) for text in sample.references}
+    return {text: selected[unit].text for text, unit in units.items() if unit in selected}
 
 
 def _choice(chosen: Selected) -> dict[str, Any]:

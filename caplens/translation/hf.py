@@ -156,6 +156,11 @@ class HuggingFaceTranslator:
                 self._most_beams = len(places) * beams // 2
                 torch.cuda.empty_cache()
                 continue
+            except (IndexError, RuntimeError, TypeError, ValueError) as error:
+                # A tokenizer, configuration and weights that do not belong together.
+                raise InputError(
+                    f"{self.name}: transformers cannot translate with this model ({reason(error)}). Get it again."
+                ) from None
             start += len(places)
             decoded = tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
             scores = output.sequences_scores.float().tolist() if beams > 1 else [None] * len(decoded)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from caplens.arrays import Floats
-from caplens.text.identification import LanguageModel, identify_language
+from caplens.text.identification import LanguageModel, default_model, identify_language
 from caplens.text.scripts import script_of, scripts_of
 from caplens.translation.base import Hypothesis
 from caplens.translation.chrf import chrf_matrix
@@ -45,11 +45,17 @@ class Selected(NamedTuple):
 
 
 def in_language(texts: Sequence[str], target: str, plausible: Sequence[str], model: LanguageModel | None = None) -> list[bool]:
-    """Which texts are in the target language, among plausible languages; one of digits alone counts as such."""
+    """Which texts are in the target language, among plausible languages; one of digits alone counts as such.
+
+    For a language that the model does not know, only the writing system counts.
+    """
+    model = model or default_model()
+    if not model.knows(target):
+        plausible = ()
     return [any(map(str.isalnum, text)) and _is_in_language(text, target, plausible, model) for text in texts]
 
 
-def _is_in_language(text: str, target: str, plausible: Sequence[str], model: LanguageModel | None) -> bool:
+def _is_in_language(text: str, target: str, plausible: Sequence[str], model: LanguageModel) -> bool:
     identified = identify_language(text, [target, *plausible], model).lang
     if identified is None:
         # Nothing can tell the language, except that another writing system is not the target's.

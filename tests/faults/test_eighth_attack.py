@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 from extras import need
 from fasttext_models import fasttext_model
+from PIL import Image
 
 import caplens as package
 from caplens.backbones.pretrained import check_layers
 from caplens.benchmarks.registry import get_benchmark
 from caplens.benchmarks.translations import kept_qualities, load_translated
 from caplens.data import Sample
+from caplens.embed.videos import FrameChoice, VideoClip, read_frames
 from caplens.errors import InputError
 from caplens.metrics.mini_qe import MiniQe
 from caplens.metrics.pair_statistics import PairStatistics
 from caplens.metrics.quality_estimation import Estimates
 from caplens.perturbation.datasets import load_captions
-from caplens.text.fasttext_file import check_fasttext_file
+from caplens.text.fasttext_file import read_fasttext_labels
 from caplens.text.identification import FastTextModel
 from caplens.translation import Hypothesis
 from caplens.translation.chrf import chrf
@@ -167,14 +169,14 @@ def test_statistics_of_another_size_are_refused_before_they_are_read(tmp_path):
     text = {name: np.array("x") for name in ("model", "fingerprint", "prompt")}
     # Without a matrix: what is read beyond the size would be another error.
     np.savez_compressed(path, mean=np.zeros(2 * large), count=np.array(5), **text)
-    with pytest.raises(InputError, match=r"whose vectors have 4,096 numbers, not 512"):
-        PairStatistics.load(path, 512)
+    with pytest.raises(InputError, match="fitted with x, not with mine: vectors have 4,096 numbers, not 512"):
+        PairStatistics.load(path, 512, "mine")
 
 
 def test_a_complete_model_of_fasttext_passes(tmp_path):
     path = tmp_path / "model.bin"
     path.write_bytes(fasttext_model())
-    check_fasttext_file(path)
+    assert read_fasttext_labels(path) == ["__label__deu_Latn", "__label__eng_Latn"]
     need("fasttext")
     assert set(FastTextModel(path).log_probabilities("der", ["de", "en"])) == {"de", "en"}
 
@@ -185,7 +187,7 @@ def test_a_model_of_fasttext_that_is_cut_short_is_refused(tmp_path, share):
     path = tmp_path / "model.bin"
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(InputError, match="cut short"):
-        check_fasttext_file(path)
+        read_fasttext_labels(path)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_a_damaged_model_of_fasttext_is_refused(tmp_path, content):
     path = tmp_path / "model.bin"
     path.write_bytes(content)
     with pytest.raises(InputError, match="not a model of fastText"):
-        check_fasttext_file(path)
+        read_fasttext_labels(path)
 
 
 def source_pairs(translation="ein Hund"):
@@ -299,3 +301,105 @@ def test_captions_to_perturb_have_one_id_each(tmp_path):
     (tmp_path / "test.txt").write_text("a.jpg\n")
     with pytest.raises(InputError, match=r"another value for 'a\.jpg'"):
         load_captions("flickr8k", tmp_path)
+
+
+def test_a_language_that_the_identifier_does_not_know_is_checked_by_script(tmp_path, caplens, write):
+    need("py3langid")
+    captions = write("en.jsonl", '{"id": "1", "caption": "a dog runs on the grass"}\n')
+    rows = [
+        {"source": "a dog runs on the grass", "caption": text, "lang": "mi"} for text in ("ორი კაცი", "kei te oma te kurī", "123")
+    ]
+    ready = write("ready.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    target = tmp_path / "mi.jsonl"
+    said = caplens("translate", captions, target, "--to", "mi", "--translator", f"file:{ready}", "--nbest", 3)
+    assert "does not know 'mi': only the writing system" in said.err
+    assert rows_of(target)[0]["caption"] == "kei te oma te kurī"
+
+
+def test_a_quality_is_a_number_in_a_table_too(translated, foil):
+    rows = rows_of(translated)
+    translated.unlink()
+    lines = ["id,caption,quality", *(f"{row['id']},{row['caption']},0.5" for row in rows)]
+    (foil / "foil.de.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert set(kept_qualities(get_benchmark("foil"), foil).values()) == {0.5}
+
+
+def test_translations_made_by_others_are_not_replaced(translated, foil, caplens, write):
+    ready = write("r.jsonl", '{"source": "a red dog", "caption": "x", "lang": "de"}\n')
+    command = ["translate", "--benchmark", "foil", "--data", foil, "--to", "de", "--translator", f"file:{ready}"]
+    rows = [{name: value for name, value in row.items() if name != "translator"} for row in rows_of(translated)]
+    write_rows(translated, rows)
+    assert "were not made by 'caplens translate'" in caplens(*command, "--no-language-check").err
+    assert rows_of(translated) == rows
+    translated.rename(foil / "foil.de.ndjson")
+    assert "there are translations into 'de' already" in caplens(*command, "--no-language-check").err
+
+
+def test_every_two_systems_are_about_the_same_images():
+    def captions(image):
+        return [Sample("1", "a dog", ("a dog",), image=image)]
+
+    systems = {name: captions(f"{name}.jpg") for name in ("a_1", "b_1", "1")}
+    with pytest.raises(InputError, match="about different images"):
+        package.compare(systems, ["bleu1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "options"),
+    [
+        ("a.mp4", "libx264", {"bf": "3", "g": "12"}),
+        ("b.ts", "libx264", {"bf": "3", "g": "12"}),
+        ("c.ts", "mpeg2video", {"bf": "2", "g": "10"}),
+        ("d.avi", "libx264", {"bf": "3"}),
+        ("e.mpg", "mpeg2video", {"bf": "2", "g": "9"}),
+    ],
+)
+def test_frames_are_those_of_their_times_in_every_format(tmp_path, name, codec, options):
+    av = need("av")
+    path = tmp_path / name
+    count = 50
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=25, options=options)
+        stream.width = stream.height = 64
+        stream.pix_fmt = "yuv420p"
+        for number in range(count):
+            # The number in black and white blocks, which compression does not change.
+            bits = np.array([number >> place & 1 for place in range(8)], np.uint8).reshape(2, 4) * 255
+            picture = np.repeat(np.kron(bits, np.ones((32, 16), np.uint8))[..., None], 3, axis=2)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+
+    def number_of(image):
+        blocks = np.asarray(image.convert("L"))[16::32, 8::16].ravel() > 128
+        return sum(int(bit) << place for place, bit in enumerate(blocks))
+
+    expected = np.linspace(0, count - 1, 10).astype(int).tolist()
+    assert read_frames(VideoClip(str(path)), FrameChoice(10), number_of) == expected
+
+
+def test_metrics_of_videos_say_of_which_language_they_know_nothing(tmp_path):
+    folder = tmp_path / "video"
+    folder.mkdir()
+    Image.new("RGB", (16, 16), "red").save(folder / "0.png")
+    result = package.score([Sample("1", "หมาวิ่ง", video=folder, lang="th")], ["emscore"], keep_store=False, resamples=0)
+    assert set(result["emscore"].coverage_warnings) == {0}
+    assert any("do not trust the scores" in warning for warning in result.warnings)
+
+
+def test_captions_without_an_image_are_translated_and_images_keep_their_names(tmp_path, caplens, write):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    Image.new("RGB", (32, 32), "red").save(folder / "1.jpg")
+    captions = write("en.jsonl", '{"id": "1", "caption": "a dog", "image": "1.jpg"}\n{"id": "2", "caption": "a cat"}\n')
+    pairs = [("a dog", "ein Hund"), ("a dog", "Hund"), ("a cat", "eine Katze"), ("a cat", "Katze")]
+    ready = write("ready.jsonl", "".join(json.dumps({"source": a, "caption": b, "lang": "de"}) + "\n" for a, b in pairs))
+    command = ["translate", captions, tmp_path / "de.jsonl", "--to", "de", "--translator", f"file:{ready}", "--nbest", 2]
+    said = caplens(*command, "--no-language-check", "--qe", "clipscore", "--images", folder)
+    assert said.status == 0, said.err
+    assert "clipscore: 2 translations have no estimate" in said.err
+    first, second = rows_of(tmp_path / "de.jsonl")
+    assert first["image"] == "1.jpg"
+    assert "image" not in second
+    assert second["caption"] == "eine Katze"
