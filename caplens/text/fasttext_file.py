@@ -107,11 +107,15 @@ def _dictionary(reader: _Reader) -> tuple[int, list[str], int]:
         # Words come first: labels are found by their places after them.
         if reader.integer(1) != (place >= words):
             raise ValueError("an entry of its dictionary is neither a word nor a label")
-    for _ in range(max(pruned, 0)):
-        reader.skip(4)
-        if not 0 <= reader.integer() < pruned:
-            raise ValueError("an n-gram of its dictionary has no vector")
+    _check_kept_ngrams(reader, pruned)
     return words, labels, pruned
+
+
+def _check_kept_ngrams(reader: _Reader, count: int) -> None:
+    for _ in range(count):
+        reader.skip(4)
+        if not 0 <= reader.integer() < count:
+            raise ValueError("an n-gram of its dictionary has no vector")
 
 
 def _flag(reader: _Reader) -> bool:
