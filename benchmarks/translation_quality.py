@@ -61,9 +61,7 @@ def measure(arguments: argparse.Namespace, lang: str, translator: Translator, ph
     store = TranslationStore(arguments.model)
     texts: dict[str, list[str]] = {}
     shares: dict[str, float] = {}
-    for name, estimates in SELECTORS.items():
-        if (name == "use-qe" and lang not in USE_LANGUAGES) or ("clipscore" in estimates and not photos):
-            continue
+    for name, estimates in usable_selectors(lang, with_photos=bool(photos)).items():
         named = [estimate for estimate in estimates if estimate != MBR]
         metrics = metrics_of("score", named, None, ScoringOptions()) if named else []
         options = TranslationOptions(arguments.nbest, metrics, MBR in estimates, check_language=name != FIRST, store=store)
@@ -73,12 +71,30 @@ def measure(arguments: argparse.Namespace, lang: str, translator: Translator, ph
         texts[name] = [sample.caption or "" for sample in translated]
         shares[name] = report.wrong_language / report.texts
         shares[FIRST] = report.first_in_wrong_language / report.texts
-    stored = store.get([translation_key(pair.source, "en", lang, arguments.nbest, translator.fingerprint) for pair in rows])
-    hypotheses = [stored[translation_key(pair.source, "en", lang, arguments.nbest, translator.fingerprint)] for pair in rows]
-    texts[ORACLE] = [
-        max((hypothesis.text for hypothesis in options), key=lambda text, reference=pair.translation: chrf(text, reference))
-        for options, pair in zip(hypotheses, rows, strict=True)
+    texts[ORACLE] = nearest_to_references(rows, store, lang, arguments.nbest, translator)
+    show(lang, texts, shares, references)
+
+
+def usable_selectors(lang: str, *, with_photos: bool) -> dict[str, list[str]]:
+    return {
+        name: estimates
+        for name, estimates in SELECTORS.items()
+        if (name != "use-qe" or lang in USE_LANGUAGES) and ("clipscore" not in estimates or with_photos)
+    }
+
+
+def nearest_to_references(rows: list[Pair], store: TranslationStore, lang: str, nbest: int, translator: Translator) -> list[str]:
+    """Of each caption the hypothesis that is nearest to the reference."""
+    keys = [translation_key(pair.source, "en", lang, nbest, translator.fingerprint) for pair in rows]
+    stored = store.get(keys)
+    return [
+        max((hypothesis.text for hypothesis in stored[key]), key=lambda text, reference=pair.translation: chrf(text, reference))
+        for key, pair in zip(keys, rows, strict=True)
     ]
+
+
+def show(lang: str, texts: dict[str, list[str]], shares: dict[str, float], references: list[str]) -> None:
+    """A row of the table for each way to choose."""
     tokenizer = {"ja": "ja-mecab", "zh": "zh"}.get(lang, "13a")
     for name, chosen in texts.items():
         bleu = sacrebleu.corpus_bleu(chosen, [references], tokenize=tokenizer).score

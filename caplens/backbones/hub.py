@@ -15,9 +15,9 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
 from caplens.data.cache import cache_folder
-from caplens.data.files import Source, expanded
+from caplens.data.files import Source, expanded, open_regular
 from caplens.data.formats.json_document import read_document
-from caplens.data.replacing import ensure_not_output, replacing
+from caplens.data.replacing import replacing
 from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
 from caplens.progress import logger
@@ -257,14 +257,13 @@ def _version(path: Path) -> str | None:
 
 def file_hash(path: Path, *, read: bool = False) -> str:
     """The SHA-256 of a file, from the cache if the file has not changed; with `read`, always of its bytes."""
-    ensure_not_output(path)
     try:
         cached = cache_folder() / "hashes" / hashlib.sha256(str(_version(path)).encode()).hexdigest()
         if cached.is_file() and not read:
             digest = cached.read_text(encoding="ascii", errors="replace")
             if _HASH.fullmatch(digest):
                 return digest
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None

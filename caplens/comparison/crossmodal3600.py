@@ -111,11 +111,17 @@ class ReleasedTokens(Tokenizer):
 def released_tokenizers(images: Sequence[CrossmodalImage]) -> Callable[[str], Tokenizer]:
     """Language -> tokenizer: that of the release where it has tokens of its captions, else the default."""
     tokens: dict[str, dict[str, list[str]]] = {}
+    ambiguous: set[tuple[str, str]] = set()
     for image in images:
         for lang, texts in image.tokens.items():
             of_language = tokens.setdefault(base_language(lang), {})
             for caption, text in zip(image.captions[lang], texts, strict=True):
-                of_language[caption] = [token for token in text.split() if without_punctuation(token).strip()]
+                words = [token for token in text.split() if without_punctuation(token).strip()]
+                if of_language.setdefault(caption, words) != words:
+                    ambiguous.add((base_language(lang), caption))
+    # A caption that the release splits in two ways is split by the default, whatever the order of lines.
+    for lang, caption in ambiguous:
+        del tokens[lang][caption]
     tokenizers = {lang: ReleasedTokens(lang, of_language) for lang, of_language in tokens.items()}
     return lambda lang: tokenizers.get(lang) or tokenizer_for(lang)
 

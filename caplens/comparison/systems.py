@@ -141,7 +141,7 @@ def score_systems(systems: Mapping[str, Sequence[Sample]], metrics: Sequence[Met
     for name, of_metric in errors.items():
         if len(of_metric) == size:
             raise InputError(f"no caption can be scored with {name} for every system: {of_metric[0].reason}.")
-    systems = {name: [samples[row] for row in kept] for name, samples in systems.items()}
+    systems = {name: [replace(samples[row], system=name) for row in kept] for name, samples in systems.items()}
     errors_of = cache(partial(_common_errors, systems))
     results = {name: run_metrics(samples, metrics, errors_of=errors_of) for name, samples in systems.items()}
     _keep_common_rows(results)

@@ -100,7 +100,7 @@ def expanded(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"{path}: the folder of this user is not known. Write the whole path.") from None
 
 
-def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """A regular file, open for reading; an OSError for anything else. Opening a pipe would wait, and a device never ends.
 
     Raises an `InputError` if it is to be written by the command that is running.

@@ -48,6 +48,8 @@ class References:
         [('1', None, ('a dog', 'the dog')), ('2', None, ('a cat',))]
         """
         references = cls()
+        if len({str(identifier) for identifier in mapping}) < len(mapping):
+            raise InputError("two keys of the references are the same id once they are texts, such as 1 and '1'. Remove one.")
         for identifier, texts in mapping.items():
             references.add(str(identifier), None, _as_texts(identifier, texts))
         return references

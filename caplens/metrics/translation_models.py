@@ -70,7 +70,7 @@ def find_files(metric: str, name: str | None, dtype: str) -> ModelFiles:
     weights = next((folder / file for file in _WEIGHTS if (folder / file).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: {' or '.join(_WEIGHTS)} is missing, so this is not a model of {metric}.")
-    settings = sorted(path for pattern in ("*.json", "*.yaml", "*.model") for path in folder.glob(pattern))
+    settings = sorted(path for pattern in ("*.json", "*.yaml", "*.model") for path in folder.glob(pattern) if not path.is_dir())
     return ModelFiles(folder, weights, fingerprint([weights, *settings], metric, 1, dtype))
 
 

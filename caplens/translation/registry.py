@@ -1,7 +1,7 @@
 """Translators by name: `hf:ORG/NAME`, `ct2:ORG/NAME`, `endpoint:URL,model=NAME`, `file:PATH`."""
 
 from caplens.backbones.load_options import LoadOptions
-from caplens.errors import InputError
+from caplens.errors import InputError, option
 from caplens.translation.base import Translator
 
 FAMILIES = {
@@ -40,6 +40,8 @@ def load_translator(name: str, beams: int = 5, options: LoadOptions | None = Non
     if family == "endpoint":
         from caplens.translation.endpoint import EndpointTranslator
 
+        if options is not None and options.offline:
+            raise InputError(f"{name} sends captions to a server; leave {option('offline')} out to allow that.")
         url, comma, model = rest.partition(",model=")
         if not comma or not model:
             raise InputError(f"{name}: name the model of the endpoint, as in endpoint:{url},model=NAME.")

@@ -1,6 +1,7 @@
 """What an eighth attacker met: each test failed before."""
 
 import json
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -12,19 +13,25 @@ from fasttext_models import fasttext_model
 from PIL import Image
 
 import caplens as package
+from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.pretrained import check_layers
 from caplens.benchmarks.registry import get_benchmark
 from caplens.benchmarks.translations import kept_qualities, load_translated
+from caplens.comparison.crossmodal3600 import CrossmodalImage, released_tokenizers
 from caplens.data import Sample
+from caplens.data.references import References
 from caplens.embed.videos import FrameChoice, VideoClip, read_frames
 from caplens.errors import InputError
+from caplens.metrics.external import ExternalScores
 from caplens.metrics.mini_qe import MiniQe
 from caplens.metrics.pair_statistics import PairStatistics
 from caplens.metrics.quality_estimation import Estimates
+from caplens.metrics.translation_models import find_files
 from caplens.perturbation.datasets import load_captions
 from caplens.text.fasttext_file import read_fasttext_labels
 from caplens.text.identification import FastTextModel
-from caplens.translation import Hypothesis
+from caplens.training.recipes.pairs import Photos
+from caplens.translation import Hypothesis, load_translator
 from caplens.translation.chrf import chrf
 from caplens.translation.selection import bayes_quality, in_language
 from caplens.translation.store import TranslationStore, translation_key
@@ -403,3 +410,44 @@ def test_captions_without_an_image_are_translated_and_images_keep_their_names(tm
     assert first["image"] == "1.jpg"
     assert "image" not in second
     assert second["caption"] == "eine Katze"
+
+
+def test_a_pipe_in_the_folder_of_a_model_is_refused(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    os.mkfifo(tmp_path / "extra.json")
+    with pytest.raises(InputError, match="it is a pipe or a device"):
+        find_files("cometkiwi", str(tmp_path), "fp32")
+
+
+def test_compare_takes_scores_by_system():
+    systems = {name: {"1": f"{name} dog", "2": f"{name} cat"} for name in ("a", "b")}
+    scores = {(key, None, name): value for name, value in (("a", 0.5), ("b", 0.2)) for key in ("1", "2")}
+    compared = package.compare(systems, [ExternalScores("mine", scores)])
+    assert [compared.scores["mine"][name].value for name in systems] == [0.5, 0.2]
+    with pytest.raises(InputError, match="of several systems"):
+        package.compare(systems, [ExternalScores("mine", {"1": 0.5, "2": 0.2})])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_released_tokens_that_differ_do_not_count(order):
+    images = [CrossmodalImage("k", "en", {"en": ("a dog",)}, {"en": (tokens,)}) for tokens in ("a dog", "a d og")][::order]
+    assert released_tokenizers(images)("en")("a dog") == ["a", "dog"]
+
+
+def test_one_caption_has_one_list_of_critical_objects():
+    samples = [
+        Sample(name, "a dog on a mat", image=f"{name}.jpg", meta={"objects": [thing]})
+        for name, thing in (("1", "dog"), ("2", "mat"))
+    ]
+    with pytest.raises(InputError, match="appears with other critical 'objects'"):
+        Photos(samples)
+
+
+def test_two_keys_are_not_one_id():
+    with pytest.raises(InputError, match="the same id once they are texts"):
+        References.of({1: ["a"], "1": ["b"]})
+
+
+def test_nothing_is_sent_offline():
+    with pytest.raises(InputError, match="sends captions to a server"):
+        load_translator("endpoint:http://127.0.0.1:9/v1,model=x", options=LoadOptions(offline=True))

@@ -59,8 +59,8 @@ class Photos:
             if caption is None:
                 continue
             objects = objects_of(sample)
-            if objects is not None:
-                self.objects[caption.text] = objects
+            if objects is not None and self.objects.setdefault(caption.text, objects) != objects:
+                raise InputError(f"the caption {caption.text!r} appears with other critical 'objects' too. Keep one of them.")
             if caption.row == len(self.captions):
                 self.captions.append({})
             self.captions[caption.row].setdefault(caption.lang, []).append(caption.text)
