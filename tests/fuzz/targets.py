@@ -10,6 +10,7 @@ import io
 import json
 import random
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from extras import need
+from fasttext_models import fasttext_model
 from fuzz.layouts import CROSSMODAL, LAYOUTS
 from PIL import Image
 
@@ -33,7 +35,9 @@ from caplens.embed.images import UnreadableError, decode
 from caplens.errors import CaplensError
 from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.external import ExternalScores
+from caplens.metrics.pair_statistics import PairStatistics
 from caplens.results.loading import load_results
+from caplens.text.fasttext_file import read_fasttext_labels
 from caplens.text.subwords import Subwords
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
@@ -233,6 +237,14 @@ def _frequencies() -> dict[str, bytes]:
     return {"df.json": json.dumps(document).encode()}
 
 
+def _statistics() -> bytes:
+    statistics, rng = PairStatistics(3, "m", "f"), np.random.default_rng(0)
+    statistics.add(*rng.normal(size=(2, 9, 3)))
+    with tempfile.TemporaryDirectory() as folder:
+        statistics.save(Path(folder) / "mid.npz")
+        return (Path(folder) / "mid.npz").read_bytes()
+
+
 LOG = b"".join(
     json.dumps({"stage": "tune", "step": step, "loss": 1 / step, "rate": 0.1}).encode() + b"\n" for step in range(1, 5)
 )
@@ -251,6 +263,8 @@ def readers() -> list[Target]:
         Target("results", _results(), lambda _, path: str(load_results(path))),
         Target("training log", {"log.jsonl": LOG}, lambda _, path: str(load_results(path))),
         Target("recipe", {"recipe.toml": RECIPE}, _recipe),
+        Target("fasttext", {"model.bin": fasttext_model(word_ngrams=2, bucket=3)}, lambda _, path: read_fasttext_labels(path)),
+        Target("mid statistics", {"mid.npz": _statistics()}, lambda _, path: PairStatistics.load(path)),
         Target("vocabulary", {"vocabulary.tsv": VOCABULARY}, lambda _, path: Subwords.load(path)),
         Target("model", {name: (mini_folder("caplens-mini") / name).read_bytes() for name in ("model.json", MANIFEST)}, _model),
         Target(
