@@ -9,7 +9,7 @@ from typing import Unpack
 from caplens.api.metrics import Metrics, metrics_of
 from caplens.comparison import crossmodal3600
 from caplens.comparison.human_baseline import HUMANS, human_captions
-from caplens.comparison.systems import align_systems, compare_systems, score_systems
+from caplens.comparison.systems import align_systems, compare_systems, pairs_of_systems, score_systems
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, open_references, read_captions
 from caplens.data.languages import base_language
 from caplens.data.sample import Sample
@@ -30,6 +30,7 @@ def compare(
     seed: int = 0,
     correction: str = CORRECTION,
     human_baseline: bool = False,
+    baseline: str | None = None,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> Comparison:
@@ -42,7 +43,9 @@ def compare(
     metrics, references, images, resamples, seed, options, **keywords
         As for `score`. The default metrics are BLEU-4, ROUGE-L and CIDEr, or CLIPScore where images or a model are given.
     correction
-        For asking several questions at once: holm, bonferroni or bh.
+        For comparing several systems by one metric: holm, bonferroni or bh.
+    baseline
+        The system that each other one is compared with, and subtracted from them; by default every two are compared.
     human_baseline
         Whether people are a system too, as in table 7 of PAC-S: of each image one reference, drawn by `seed`, is the caption, and
         the others are its references.
@@ -50,7 +53,8 @@ def compare(
     Returns
     -------
     Comparison
-        Scores with intervals, and the difference of every two systems with its p-value.
+        Scores with intervals, and the differences of systems with p-values: of paired permutation tests over images, at least
+        10,000 permutations or all that there are.
 
     Raises
     ------
@@ -78,16 +82,23 @@ def compare(
     samples = {name: list(read_captions(captions, opened, images, options.lang)) for name, captions in systems.items()}
     if human_baseline:
         samples = {**samples, HUMANS: human_captions(next(iter(samples.values())), seed)}
-    return _compared(samples, built, resamples, seed, correction)
+    if baseline is not None:
+        pairs_of_systems(list(samples), baseline)
+    return _compared(samples, built, resamples, seed, correction, baseline)
 
 
 def _compared(
-    systems: Mapping[str, Sequence[Sample]], metrics: list[Metric], resamples: int, seed: int, correction: str
+    systems: Mapping[str, Sequence[Sample]],
+    metrics: list[Metric],
+    resamples: int,
+    seed: int,
+    correction: str,
+    baseline: str | None = None,
 ) -> Comparison:
     """Systems on what all of them have captions about; a lone system on all that it has."""
     alignment = align_systems(systems)
     results, left_out = score_systems(alignment.samples, metrics)
-    comparison = compare_systems(results, max(1, resamples), seed, correction, left_out)
+    comparison = compare_systems(results, max(1, resamples), seed, correction, left_out, baseline)
     comparison.failed += sum(alignment.repeated.values())
     comparison.warnings += alignment.warnings()
     return comparison
@@ -104,6 +115,7 @@ def crossmodal(
     correction: str = CORRECTION,
     regions: Sequence[str] | None = None,
     subset: int | None = None,
+    baseline: str | None = None,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> LanguageComparison:
@@ -115,7 +127,7 @@ def crossmodal(
         Name -> captions, which have the image's key as `id`, and a `lang`.
     data
         The folder with captions.jsonl of Crossmodal-3600.
-    metrics, images, resamples, seed, correction, options, **keywords
+    metrics, images, resamples, seed, correction, baseline, options, **keywords
         As for `compare`; by default cider-original, which is the paper's, cider (CIDEr-D), and clipscore where images or a model
         are given. Without a `tokenizer` the release's own tokens are used where it has them, else those of each language.
     regions
@@ -154,7 +166,8 @@ def crossmodal(
                 continue
             by_language.setdefault(base_language(sample.lang), {}).setdefault(name, []).append(sample)
     comparisons = {
-        lang: _compared(of_language, built, resamples, seed, correction) for lang, of_language in sorted(by_language.items())
+        lang: _compared(of_language, built, resamples, seed, correction, baseline)
+        for lang, of_language in sorted(by_language.items())
     }
     if not comparisons:
         raise InputError("no system has captions about the images of these regions, or of this subset.")

@@ -15,6 +15,7 @@ from caplens.cli.options import (
     ReferencesOption,
     ScoresOption,
     Seed,
+    SomeResamples,
     listed,
     with_external,
 )
@@ -45,7 +46,7 @@ def agreement(
     ] = None,
     scores: ScoresOption = None,
     criterion: Annotated[str | None, typer.Option(help="The criterion whose ratings count, where there are several.")] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = RESAMPLES,
+    resamples: SomeResamples = RESAMPLES,
     seed: Seed = 0,
 ) -> None:
     """Measure how well metrics agree with your own raters.

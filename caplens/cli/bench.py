@@ -13,7 +13,16 @@ from caplens.benchmarks.rating import RatedSamples
 from caplens.benchmarks.registry import get_benchmark
 from caplens.benchmarks.suite import SuiteOptions
 from caplens.cli.command import command
-from caplens.cli.options import MetricOptions, ModelOptions, OutputOptions, ScoresOption, Seed, listed, with_external
+from caplens.cli.options import (
+    MetricOptions,
+    ModelOptions,
+    OutputOptions,
+    ScoresOption,
+    Seed,
+    SomeResamples,
+    listed,
+    with_external,
+)
 from caplens.cli.output import info, warn, write_result
 from caplens.comparison import crossmodal3600
 from caplens.data import write_samples
@@ -53,7 +62,7 @@ def bench(
     translation_quality: Annotated[
         Path | None, typer.Option(help="A file with lang, caption and quality of translations, for the tables across languages.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="Resamples for intervals and tests.")] = RESAMPLES,
+    resamples: SomeResamples = RESAMPLES,
     seed: Seed = 0,
 ) -> None:
     """Measure how well metrics agree with people, beside the published values.
@@ -82,7 +91,7 @@ def bench(
         seed,
     )
     suite = _run(request, data, with_external(names, scores), models, metrics)
-    write_result(suite, output.output, form, {"data": data, "images": models.images})
+    write_result(suite, output.output, form, {"data": data, "images": models.images}, show=True)
     if translation_quality is not None and not suite.correlations:
         warn(["--translation-quality was not used: no benchmark has the same items in several languages."])
     if suite.failed:

@@ -39,6 +39,9 @@ def crossmodal(
     subset: Annotated[
         int | None, typer.Option(min=1, help="Count a random subset of so many images; 600 are the paper's XM600.")
     ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Test each system against this one. \\[default: every two are tested]")
+    ] = None,
     resamples: Resamples = RESAMPLES,
     seed: Seed = 0,
     correction: Correction = CORRECTION,
@@ -74,6 +77,7 @@ def crossmodal(
         correction=correction,
         regions=listed(region),
         subset=subset,
+        baseline=baseline,
         options=models.scoring(metrics),
     )
     result.by_region = by_region

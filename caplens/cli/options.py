@@ -46,6 +46,7 @@ AllowFormulas = Annotated[
     ),
 ]
 Resamples = Annotated[int, typer.Option(min=0, max=1_000_000, help="Resamples for intervals and tests; 0 for none.")]
+SomeResamples = Annotated[int, typer.Option(min=1, max=1_000_000, help="Resamples for intervals and tests.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="The seed of everything random.")]
 Perturbations = Annotated[
     list[str] | None,

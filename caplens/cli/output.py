@@ -15,7 +15,7 @@ from rich.console import Console
 from caplens.data.replacing import ensure_apart, ensure_writable, replacing
 from caplens.errors import CaplensError, InputError
 from caplens.progress import logger
-from caplens.report import latex, markdown
+from caplens.report import latex_document, markdown
 from caplens.results.base import ROW_WRITERS, TEXT_WRITERS, Result, ResultRow, json_text
 from caplens.results.table import Table, print_tables, render_text
 from caplens.terminal import say, visible
@@ -63,15 +63,18 @@ def choose_format(output: Path | None, asked: Format | None, *inputs: Path | Non
         raise InputError(f"{output}: the suffix names no format. Choose one with --format: {', '.join(Format)}.") from None
 
 
-def write_result(result: Result, output: Path | None, form: Format, inputs: Inputs | None = None) -> None:
+def write_result(result: Result, output: Path | None, form: Format, inputs: Inputs | None = None, *, show: bool = False) -> None:
     """Write a result in one format, then its warnings to standard error.
 
-    JSON holds everything, also which files it was made from.
+    JSON holds everything, also which files it was made from. With `show`, the tables are printed where they are not written.
     """
     document: Callable[[], dict[str, Any]] = result.to_dict
     if inputs is not None:
         document = _with_inputs(document, inputs, Path() if output is None else output.parent)
-    write_tables(result.tables(), output, form, document, result.to_rows)
+    tables = result.paper_tables() if form in (Format.markdown, Format.latex) else result.tables()
+    if show and output is not None:
+        write_tables(result.tables(), None, Format.table, document)
+    write_tables(tables, output, form, document, result.to_rows)
     warn(result.warnings)
 
 
@@ -120,7 +123,7 @@ class _Content:
             case Format.markdown:
                 return "\n".join(markdown(table) for table in self.tables)
             case Format.latex:
-                return "\n".join(latex(table) for table in self.tables)
+                return latex_document(self.tables)
         out = io.StringIO()
         TEXT_WRITERS[f".{form}"](self.rows(), out)
         return out.getvalue()

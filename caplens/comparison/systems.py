@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from caplens.arrays import Floats
 from caplens.data.sample import IMAGE_ID, Sample
 from caplens.embed.videos import clip_of
 from caplens.errors import InputError
@@ -18,7 +19,16 @@ from caplens.metrics.base import Metric, missing_input
 from caplens.metrics.scoring import run_metrics
 from caplens.results.comparison import Comparison, SystemContrast, SystemScore
 from caplens.results.scores import RowError, ScoreResult, Scores
-from caplens.stats import CORRECTION, RESAMPLES, bootstrap_pooled, get_correction, interval, permute_systems
+from caplens.stats import (
+    CORRECTION,
+    RESAMPLES,
+    SystemPair,
+    bootstrap_pooled,
+    exchange_systems,
+    get_correction,
+    interval,
+    smallest_p,
+)
 
 _CONVINCING = 0.05
 _SHOWN_REASONS = 3
@@ -172,31 +182,42 @@ def _common_errors(systems: Mapping[str, Sequence[Sample]], needs: frozenset[str
 
 
 def compare_systems(
-    results: Mapping[str, ScoreResult], resamples: int = RESAMPLES, seed: int = 0, correction: str = CORRECTION, left_out: int = 0
+    results: Mapping[str, ScoreResult],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    correction: str = CORRECTION,
+    left_out: int = 0,
+    baseline: str | None = None,
 ) -> Comparison:
-    """Compare systems scored with the same metrics on the same samples, resampled by image.
+    """Compare systems scored with the same metrics on the same samples, by image: every two, or each with a baseline.
 
-    `left_out` captions could not be scored by any metric.
+    p-values are corrected for the pairs of systems, by each metric. `left_out` captions could not be scored by any metric.
     """
     first = next(iter(results.values()))
     if any(result.ids != first.ids for result in results.values()):
         raise InputError("systems can be compared on the same ids in the same order only.")
-    scores: dict[str, dict[str, SystemScore]] = {}
+    pairs = pairs_of_systems(list(results), baseline)
+    p_values = _permuted(results, pairs, seed)
     contrasts: list[SystemContrast] = []
+    scores: dict[str, dict[str, SystemScore]] = {}
     warnings = [warning for result in results.values() for warning in result.warnings]
     for metric, example in first.metrics.items():
-        scores[metric], of_metric = _compare_by(metric, results, resamples, seed)
-        contrasts += of_metric
+        corrected = get_correction(correction)(p_values[metric])
+        scores[metric], of_metric = _compare_by(metric, results, pairs, resamples, seed)
+        contrasts += [
+            contrast._replace(p=float(p), p_corrected=float(p_corrected))
+            for contrast, p, p_corrected in zip(of_metric, p_values[metric], corrected, strict=True)
+        ]
         warnings += _coverage_warnings(metric, example)
         if not example.corpus_is_pooled:
             warnings.append(f"{metric}: means of the captions' scores are compared, which is not quite its corpus score.")
-    corrected = get_correction(correction)([contrast.p for contrast in contrasts])
-    warnings += _power_warnings(len(contrasts), len(set(first.groups)), resamples)
+    images = len(set(first.groups))
+    warnings += _power_warnings(len(pairs), images)
     failed = {row for result in results.values() for row in result.failed_rows}
     return Comparison(
         systems=list(results),
         scores=scores,
-        contrasts=[contrast._replace(p_corrected=float(p)) for contrast, p in zip(contrasts, corrected, strict=True)],
+        contrasts=contrasts,
         signatures={metric: scored.signature for metric, scored in first.metrics.items()},
         samples=len(first.ids),
         correction=correction,
@@ -206,24 +227,47 @@ def compare_systems(
         langs=first.langs,
         values={metric: {name: result[metric].values for name, result in results.items()} for metric in first.metrics},
         content_hashes={name: result.content_hashes for name, result in results.items()},
+        baseline=baseline,
+        images=images,
     )
 
 
+def pairs_of_systems(systems: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
+    """Every two systems, or each beside the baseline."""
+    if baseline is None:
+        return list(combinations(systems, 2))
+    if baseline not in systems:
+        raise InputError(f"the baseline {baseline!r} is none of the systems: {', '.join(systems)}.")
+    return [(system, baseline) for system in systems if system != baseline]
+
+
 def _compare_by(
-    metric: str, results: Mapping[str, ScoreResult], resamples: int, seed: int
+    metric: str, results: Mapping[str, ScoreResult], pairs: Sequence[tuple[str, str]], resamples: int, seed: int
 ) -> tuple[dict[str, SystemScore], list[SystemContrast]]:
-    """The scores of every system by one metric, and every two systems' difference."""
+    """The scores of every system by one metric, and the differences of pairs, with intervals."""
+    statistics = {name: result[metric].statistics for name, result in results.items()}
     example = next(iter(results.values()))
     pool, groups = example[metric].pool, example.groups
-    statistics = {name: result[metric].statistics for name, result in results.items()}
     drawn = {name: bootstrap_pooled(values, pool, groups, resamples, seed) for name, values in statistics.items()}
     scores = {name: SystemScore(float(pool(values.sum(axis=0))), *interval(drawn[name])) for name, values in statistics.items()}
     contrasts = []
-    for first, second in combinations(results, 2):
-        permuted = permute_systems(statistics[first], statistics[second], pool, groups, resamples, seed)
-        low, high = interval(drawn[first] - drawn[second])
-        contrasts.append(SystemContrast(metric, first, second, permuted.value, low, high, permuted.p, permuted.p))
+    for one, other in pairs:
+        low, high = interval(drawn[one] - drawn[other])
+        difference = scores[one].value - scores[other].value
+        contrasts.append(SystemContrast(metric, one, other, difference, low, high, float("nan"), float("nan")))
     return scores, contrasts
+
+
+def _permuted(results: Mapping[str, ScoreResult], pairs: Sequence[tuple[str, str]], seed: int) -> dict[str, Floats]:
+    """Metric -> the p-value of each pair of systems."""
+    first = next(iter(results.values()))
+    tests = [
+        SystemPair(results[one][metric].statistics, results[other][metric].statistics, scores.pool)
+        for metric, scores in first.metrics.items()
+        for one, other in pairs
+    ]
+    p_values = exchange_systems(tests, first.groups, len(pairs), seed)
+    return dict(zip(first.metrics, np.split(p_values, len(first.metrics)), strict=True))
 
 
 def _coverage_warnings(metric: str, scores: Scores) -> list[str]:
@@ -241,13 +285,13 @@ def _failure_warnings(failed: int) -> list[str]:
     return [f"{failed} captions that cannot be scored for every system (empty, no references, or no image) were left out."]
 
 
-def _power_warnings(questions: int, images: int, resamples: int) -> list[str]:
+def _power_warnings(pairs: int, images: int) -> list[str]:
     """Say so where no difference, however large, could be significant."""
-    smallest = min(1.0, questions * max(2 / 2**images, 1 / (resamples + 1)))
-    if not questions or smallest <= _CONVINCING:
+    smallest = min(1.0, pairs * smallest_p(images))
+    if not pairs or smallest <= _CONVINCING:
         return []
-    few = f"{images} images" if 2 / 2**images > 1 / (resamples + 1) else f"{resamples} resamples"
+    asked = "one comparison" if pairs == 1 else f"{pairs} comparisons"
     return [
-        f"with only {few} and {questions} questions asked at once, no p can be below {smallest:.3f}, however different the"
-        " systems are."
+        f"with only {images} images and {asked} of each metric, no p can be below {smallest:.3f}, however different the systems"
+        " are. Compare them on more images, or fewer systems with a baseline."
     ]

@@ -95,10 +95,18 @@ def marked_repeats(placed: Iterable[tuple[Place, Sample]]) -> Iterator[tuple[Pla
             yield place, sample
 
 
-def samples_by_system(paths: Sequence[Path], *, single: bool = False) -> dict[str, Iterable[Sample]]:
-    """One file per system, named after it, or one file whose rows name their system; with `single`, one system is enough."""
+def samples_by_system(
+    paths: Sequence[Path], given: Sequence[str | None] | None = None, *, single: bool = False
+) -> dict[str, Iterable[Sample]]:
+    """One file per system, or one file whose rows name their system; with `single`, one system is enough.
+
+    A system is named as given, else after its file.
+    """
+    given = given or [None] * len(paths)
     if len(paths) > 1 or (single and all(sample.system is None for sample in SampleFile(paths[0], mark_repeats=True))):
-        names = _short_names(paths)
+        names = [name or short for name, short in zip(given, _short_names(paths), strict=True)]
+        if len(set(names)) < len(names):
+            raise InputError("two systems have the same name; give each its own (NAME=FILE).")
         return {name: SampleFile(path, mark_repeats=True) for name, path in zip(names, paths, strict=True)}
     by_system: dict[str, list[Sample]] = {}
     for sample in SampleFile(paths[0], mark_repeats=True):

@@ -27,8 +27,9 @@ from caplens.errors import InputError, MissingExtraError
 from caplens.progress import track
 from caplens.report import plots
 from caplens.report.documents import Document, InputPaths
+from caplens.report.latex_tables import latex_document
 from caplens.report.sections import Section, make_sections
-from caplens.report.tables import delimited, latex
+from caplens.report.tables import delimited
 from caplens.results.table import Table
 from caplens.version import __version__
 
@@ -78,7 +79,7 @@ def _csv(table: Table) -> str:
 
 
 def _latex(table: Table) -> str:
-    return _data_url("application/x-tex", latex(table))
+    return _data_url("application/x-tex", latex_document([table]))
 
 
 def _data_url(media_type: str, content: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from caplens.arrays import Floats
 from caplens.data.languages import language_names
 from caplens.results.base import Content, Result, ResultRow, floats, json_object, json_values, number, numbers_of
-from caplens.results.table import LEVEL, Cell, Table, shown_p
+from caplens.results.table import LEVEL, REPRODUCE, Cell, Table, shown_p
 
 UNIT = 100
 """Coefficients and accuracies are reported times 100, as papers print them."""
@@ -148,7 +148,7 @@ class AgreementResult(Result):
             f"{self.rows:,} {'captions' if preferences else 'data points'} about {self.images:,} images, times 100; intervals by"
             " bootstrap over images.",
             *([f"Published: {self.source}; 'within' is the distance to it, where the model is the same."] if published else []),
-            "To reproduce:",
+            REPRODUCE,
             *self.signatures.values(),
         ]
         columns = ["measure", "metric", "value", f"{LEVEL} low", f"{LEVEL} high", "published", "within", "points", "ties"]

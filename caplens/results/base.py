@@ -45,6 +45,10 @@ class Result(ABC):
     def tables(self) -> list[Table]:
         """The tables that people want to see first."""
 
+    def paper_tables(self) -> list[Table]:
+        """The tables in the form that papers print them, for Markdown and LaTeX."""
+        return self.tables()
+
     @abstractmethod
     def to_rows(self) -> Iterator[ResultRow]:
         """The result as rows, for CSV, Parquet and data frames."""

@@ -6,7 +6,11 @@ from typing import Any, NamedTuple, Self
 
 from caplens.arrays import Floats
 from caplens.results.base import Content, Result, ResultRow, floats, json_object, json_values, numbers_of
-from caplens.results.table import LEVEL, Cell, Table, shown_p, with_interval
+from caplens.results.metric_names import printed_metric
+from caplens.results.table import LEVEL, REPRODUCE, Cell, Table, shown_p, with_interval
+from caplens.stats import smallest_p
+
+_SIGNIFICANT, _VERY_SIGNIFICANT = 0.05, 0.01
 
 
 class SystemScore(NamedTuple):
@@ -16,7 +20,7 @@ class SystemScore(NamedTuple):
 
 
 class SystemContrast(NamedTuple):
-    """How much the first system is above the second. `p` is of a paired permutation test, `p_corrected` for all pairs."""
+    """How much the first system is above the second. `p` is of a paired permutation test, `p_corrected` for a metric's pairs."""
 
     metric: str
     first: str
@@ -46,6 +50,10 @@ class Comparison(Result):
         Metric -> system -> the score of each caption, in the order of `ids`.
     content_hashes
         System -> hashes of the captions and of the references that were scored.
+    baseline
+        The system that each other one is compared with; None if every two are.
+    images
+        How many images the captions are about; None in results of caplens 0.1.
     """
 
     kind = "comparison"
@@ -62,6 +70,10 @@ class Comparison(Result):
     langs: list[str | None] = field(default_factory=list, repr=False)
     values: dict[str, dict[str, Floats]] = field(default_factory=dict, repr=False)
     content_hashes: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
+    baseline: str | None = None
+    images: int | None = None
+    with_intervals: bool = False
+    """Whether `paper_tables` has intervals too."""
 
     def tables(self) -> list[Table]:
         return [self.systems_table(), *([self.differences_table()] if self.contrasts else [])]
@@ -73,7 +85,7 @@ class Comparison(Result):
         ]
         notes = [
             f"{self.samples:,} captions that all systems have; {LEVEL} intervals by bootstrap over images.",
-            "To reproduce:",
+            REPRODUCE,
             *self.signatures.values(),
         ]
         return Table(["system", *self.scores], rows, notes=notes)
@@ -87,13 +99,77 @@ class Comparison(Result):
                 contrast.difference,
                 contrast.low,
                 contrast.high,
+                shown_p(contrast.p),
                 shown_p(contrast.p_corrected),
             ]
             for contrast in self.contrasts
         ]
-        columns = ["metric", "systems", "difference", f"{LEVEL} low", f"{LEVEL} high", "p"]
-        notes = [f"p by paired permutation over images, corrected by {self.correction}; intervals by paired bootstrap."]
+        columns = ["metric", "systems", "difference", f"{LEVEL} low", f"{LEVEL} high", "p", "corrected p"]
+        notes = [
+            "p by paired permutation over images, corrected by"
+            f" {self._correction_name} for the comparisons of a metric; intervals by paired bootstrap."
+        ]
         return Table(columns, rows, notes=notes)
+
+    @property
+    def _correction_name(self) -> str:
+        return {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg"}.get(self.correction, self.correction)
+
+    @property
+    def separable(self) -> bool:
+        """Whether a test of every two systems could have told them apart."""
+        pairs = len(self.systems) * (len(self.systems) - 1) / 2
+        return self.baseline is None and (self.images is None or pairs * smallest_p(self.images) <= _SIGNIFICANT)
+
+    def paper_tables(self) -> list[Table]:
+        """Rows systems, columns metrics, as papers print them: the best of each metric bold, daggers for significance."""
+        printed = {metric: printed_metric(metric) for metric in self.scores}
+        rows: list[list[Cell]] = [
+            [system, *(self._paper_cell(metric, system, printed[metric].scale) for metric in self.scores)]
+            for system in self.systems
+        ]
+        # What is the same once it is rounded is equally good.
+        bold = {
+            (row, column)
+            for column, (metric, scores) in enumerate(self.scores.items(), 1)
+            for row, system in enumerate(self.systems)
+            if len(self.systems) > 1
+            and round(scores[system].value * printed[metric].scale, 1)
+            == round(max(score.value for score in scores.values()) * printed[metric].scale, 1)
+        }
+        scaled = [metric.name for metric in printed.values() if metric.scale == 1]
+        notes = [
+            f"{self.samples:,} captions{'' if self.images is None else f' of {self.images:,} images'} that all systems have."
+            + (f" Times 100, except {', '.join(scaled)}." if scaled else " Times 100."),
+            *self._legend(),
+            *([f"In brackets: {LEVEL} intervals by bootstrap over images."] if self.with_intervals else []),
+            REPRODUCE,
+            *self.signatures.values(),
+        ]
+        return [Table(["System", *(metric.name for metric in printed.values())], rows, notes=notes, bold=frozenset(bold))]
+
+    def _paper_cell(self, metric: str, system: str, scale: float) -> str:
+        value, low, high = (scale * number for number in self.scores[metric][system])
+        bounds = f" [{low:.1f}, {high:.1f}]" if self.with_intervals else ""
+        return f"{value:.1f}{self._dagger(metric, system)}{bounds}"
+
+    def _dagger(self, metric: str, system: str) -> str:
+        """Marks a system that differs from the baseline, or from the best system."""
+        scores = self.scores[metric]
+        other = self.baseline or max(self.systems, key=lambda name: scores[name].value)
+        p = next(
+            (c.p_corrected for c in self.contrasts if c.metric == metric and {c.first, c.second} == {system, other}), float("nan")
+        )
+        return "‡" if p < _VERY_SIGNIFICANT else "†" if p < _SIGNIFICANT else ""
+
+    def _legend(self) -> list[str]:
+        if not self.contrasts:
+            return []
+        other = f"{self.baseline}" if self.baseline is not None else "the best system"
+        return [
+            f"† p < {_SIGNIFICANT}, ‡ p < {_VERY_SIGNIFICANT} against {other}: paired permutation test over images, corrected by"
+            f" {self._correction_name} for the {len(self.contrasts) // len(self.scores)} comparisons of a metric."
+        ]
 
     def to_rows(self) -> Iterator[ResultRow]:
         """One row for each metric and two systems."""
@@ -116,8 +192,13 @@ class Comparison(Result):
             },
             "contrasts": [json_object(contrast) for contrast in self.contrasts],
             "correction": self.correction,
+            **({} if self.baseline is None else {"baseline": self.baseline}),
             "signatures": self.signatures,
-            "counts": {"samples": self.samples, "failed": self.failed},
+            "counts": {
+                "samples": self.samples,
+                "failed": self.failed,
+                **({} if self.images is None else {"images": self.images}),
+            },
             "warnings": self.warnings,
             "ids": self.ids,
             **({"lang": self.langs} if any(self.langs) else {}),
@@ -149,6 +230,8 @@ class Comparison(Result):
                 for metric, by_system in content["values"].items()
             },
             content_hashes={system: dict(hashes) for system, hashes in content.get("content_hashes", {}).items()},
+            baseline=content.get("baseline"),
+            images=content["counts"].get("images"),
         )
 
 
@@ -226,12 +309,13 @@ class LanguageComparison(Result):
             [lang, *row] for lang, comparison in self.comparisons.items() for row in _system_rows(comparison, metrics, several)
         ]
         tests = [f"p, {metric}" for metric in metrics] if several else []
+        against = next(iter(self.comparisons.values())).baseline or "the first system"
         notes = [
             f"{LEVEL} intervals by bootstrap over images."
-            + (" p against the first system, corrected by Holm." if several else "")
+            + (f" p against {against}, corrected for the comparisons of a metric." if several else "")
         ]
         signatures = dict.fromkeys(text for comparison in self.comparisons.values() for text in comparison.signatures.values())
-        notes += ["To reproduce:", *signatures]
+        notes += [REPRODUCE, *signatures]
         title = f"{self.benchmark}, by language" if self.benchmark else "By language"
         return Table(["lang", "system", "captions", *metrics, *tests], rows, title=title, notes=notes)
 
@@ -259,9 +343,11 @@ class LanguageComparison(Result):
 
 
 def _system_rows(comparison: Comparison, metrics: list[str], tested: bool) -> Iterator[list[Cell]]:
-    first = comparison.systems[0]
+    compared = comparison.baseline or comparison.systems[0]
     p_values = {
-        (contrast.second, contrast.metric): contrast.p_corrected for contrast in comparison.contrasts if contrast.first == first
+        (contrast.second if contrast.first == compared else contrast.first, contrast.metric): contrast.p_corrected
+        for contrast in comparison.contrasts
+        if compared in (contrast.first, contrast.second)
     }
     for system in comparison.systems:
         cells = [with_interval(*comparison.scores[metric][system]) for metric in metrics]

@@ -6,7 +6,7 @@ from math import isnan
 from typing import Any, NamedTuple, Self
 
 from caplens.results.base import Content, Result, ResultRow, json_object, numbers_of
-from caplens.results.table import Cell, Table
+from caplens.results.table import REPRODUCE, Cell, Table
 
 ALL = "all"
 """Stands for every language, or for the mean of the perturbations."""
@@ -94,7 +94,7 @@ class RobustnessResult(Result):
             *([f"Captions that cannot be perturbed so: {skipped}."] if skipped else []),
             *([f"Captions that came out as they were: {unchanged}."] if unchanged else []),
             *([f"Nouns for substitution: {nouns}."] if (nouns := self._shown_nouns()) else []),
-            "To reproduce:",
+            REPRODUCE,
             *self.signatures.values(),
         ]
         return Table(["metric", "lang", "", *kinds], rows, notes=notes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from caplens.arrays import Floats
 from caplens.results.base import Content, Result, ResultRow, floats, json_values, null_if_nan, number
-from caplens.results.table import LEVEL, Cell, Table
+from caplens.results.table import LEVEL, REPRODUCE, Cell, Table
 from caplens.stats.significance import Pool
 
 
@@ -207,7 +207,7 @@ class ScoreResult(Result):
         notes = [
             f"{scored:,} of {len(self.ids):,} captions scored"
             + ("; intervals by bootstrap over images." if self.intervals else "."),
-            "To reproduce:",
+            REPRODUCE,
             *(scores.signature for scores in self.metrics.values()),
         ]
         columns = ["metric", "score", f"{LEVEL} low", f"{LEVEL} high", "scored"]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Cell = str | float | int | None
 LEVEL = "95%"
 """Of every interval."""
+REPRODUCE = "To reproduce:"
+"""The note before signatures."""
 _TEXT_WIDTH = 160
 _SHORT = 24
 """Cells up to this long are never broken into lines."""
@@ -28,6 +30,8 @@ class Table:
     title: str = ""
     notes: list[str] = field(default_factory=list)
     digits: int = 3
+    bold: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of cells that are bold where the format has that."""
 
     def shown(self, cell: Cell) -> str:
         """A cell for people: numbers rounded, a missing value as a dash."""

@@ -4,6 +4,7 @@ from caplens.stats.agreement import fleiss_kappa, interval_alpha, krippendorff_a
 from caplens.stats.correlation import COEFFICIENTS, PEARSON, SPEARMAN, TAU_B, TAU_C, Coefficient, get_coefficient
 from caplens.stats.pairwise import PairwiseAccuracy, pairwise_accuracy, tie_calibrated_accuracy
 from caplens.stats.resampling import RESAMPLES, bootstrap, bootstrap_pooled, interval
+from caplens.stats.sign_flips import SystemPair, exchange_systems, smallest_p
 from caplens.stats.significance import (
     CORRECTION,
     Difference,
@@ -31,6 +32,7 @@ __all__ = [
     "Coefficient",
     "Difference",
     "PairwiseAccuracy",
+    "SystemPair",
     "benjamini_hochberg",
     "bonferroni",
     "bootstrap",
@@ -38,6 +40,7 @@ __all__ = [
     "bootstrap_pooled",
     "bootstrap_systems",
     "bootstrapped_difference",
+    "exchange_systems",
     "fleiss_kappa",
     "get_coefficient",
     "get_correction",
@@ -49,6 +52,7 @@ __all__ = [
     "pairwise_accuracy",
     "permute_metrics",
     "permute_systems",
+    "smallest_p",
     "soft_pairwise_accuracy",
     "system_level",
     "tie_calibrated_accuracy",

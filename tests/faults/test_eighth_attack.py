@@ -451,3 +451,10 @@ def test_two_keys_are_not_one_id():
 def test_nothing_is_sent_offline():
     with pytest.raises(InputError, match="sends captions to a server"):
         load_translator("endpoint:http://127.0.0.1:9/v1,model=x", options=LoadOptions(offline=True))
+
+
+@pytest.mark.parametrize("command", [["agreement", "x.jsonl"], ["bench", "foil", "--data", "."]])
+def test_resamples_have_a_limit(caplens, command):
+    said = caplens(*command, "--resamples", "1" + "0" * 400)
+    assert said.status == 2
+    assert "1000000" in said.err

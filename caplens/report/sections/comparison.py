@@ -33,21 +33,25 @@ def comparison_section(document: Document, comparison: Comparison, cases: list[C
         list(comparison.signatures.values()),
         comparison.warnings,
     )
-    section.tables = [_cluster_table(comparison), without_notes(comparison.systems_table(), "Systems")]
+    section.tables = [without_notes(comparison.systems_table(), "Systems")]
+    if comparison.separable:
+        section.tables.insert(0, _cluster_table(comparison))
     if comparison.contrasts:
         section.tables.append(without_notes(comparison.differences_table(), "Differences"))
     leading = next(iter(comparison.scores))
     order = sorted(comparison.systems, key=lambda system: -comparison.scores[leading][system].value)
     panels = {metric: [by_system[system] for system in order] for metric, by_system in comparison.scores.items()}
-    cluster = clusters(comparison, leading)
-    section.plots.append(
-        Plot(
-            "Systems side by side",
-            plots.intervals(order, panels, [cluster[system] for system in order]),
-            f"Scores{INTERVALS} Systems of one colour are one cluster by {leading}: those of another"
-            f" are all better or all worse with p < {_SIGNIFICANT} ({comparison.correction}).",
+    about = f"Scores{INTERVALS}"
+    if comparison.separable:
+        cluster = clusters(comparison, leading)
+        about += (
+            f" Systems of one colour are one cluster by {leading}: those of another are all better or all worse with"
+            f" p < {_SIGNIFICANT} ({comparison.correction})."
         )
-    )
+    else:
+        cluster = dict.fromkeys(order, 0)
+    colours = [cluster[system] for system in order]
+    section.plots.append(Plot("Systems side by side", plots.intervals(order, panels, colours), about))
     values = {
         metric: np.concatenate([by_system[system] for system in order])
         for metric, by_system in comparison.values.items()
