@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         agreement,
         bench,
         bench_many,
+        build_leaderboard,
         compare,
         crossmodal,
         fit_mid,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "caplens.api": (
-        "agreement", "bench", "bench_many", "compare", "crossmodal", "fit_mid", "robustness", "score", "score_via_english",
-        "translate", "write_report",
+        "agreement", "bench", "bench_many", "build_leaderboard", "compare", "crossmodal", "fit_mid", "robustness", "score",
+        "score_via_english", "translate", "write_report",
     ),
     "caplens.data": ("Rating", "References", "Sample", "SampleFile", "read_references"),
     "caplens.errors": ("CaplensError", "InputError", "MissingExtraError"),
@@ -60,6 +61,7 @@ __all__ = [
     "agreement",
     "bench",
     "bench_many",
+    "build_leaderboard",
     "compare",
     "crossmodal",
     "fit_mid",

@@ -6,11 +6,13 @@ from caplens.api.judging import agreement, bench, bench_many
 from caplens.api.reporting import write_report
 from caplens.api.scoring import robustness, score
 from caplens.api.translating import score_via_english, translate
+from caplens.benchmarks.leaderboard import build_leaderboard
 
 __all__ = [
     "agreement",
     "bench",
     "bench_many",
+    "build_leaderboard",
     "compare",
     "crossmodal",
     "fit_mid",

@@ -25,6 +25,7 @@ def bench(
     data: str | PathLike[str],
     metrics: Metrics | None = None,
     *,
+    scores: Sequence[Metric] = (),
     images: str | PathLike[str] | None = None,
     models: Sequence[ModelChoice] | None = None,
     protocol: str | None = None,
@@ -44,6 +45,8 @@ def bench(
     metrics
         As for `score`; by default bleu1, bleu4, rouge-l, cider and length, and clipscore and refclipscore where images or a
         model are given. Without `metrics`, those that cannot be used here are left out.
+    scores
+        Metrics beside these, such as `ExternalScores` of a file.
     images
         The folder of the images, where it is not one that the data set brings.
     models
@@ -68,7 +71,7 @@ def bench(
     >>> result = caplens.bench("flickr8k-expert", "flickr8k", ["cider"])  # doctest: +SKIP
     >>> result.results["cider"]["tau-c"].value  # doctest: +SKIP
     """
-    built = metrics_of_models("bench", metrics, images, models, options, keywords)
+    built = [*metrics_of_models("bench", metrics, images, models, options, keywords), *scores]
     lang = keywords.get("lang") or (options.lang if options else None) or "en"
     benchmark = get_benchmark(name) if isinstance(name, str) else name
     return evaluate_metrics(benchmark, data, built, protocol, resamples, seed, images, lang, skip=metrics is None)
@@ -79,6 +82,7 @@ def bench_many(
     data: str | PathLike[str],
     metrics: Metrics | None = None,
     *,
+    scores: Sequence[Metric] = (),
     images: str | PathLike[str] | None = None,
     models: Sequence[ModelChoice] | None = None,
     protocols: Sequence[str] | None = None,
@@ -101,7 +105,7 @@ def bench_many(
         Those to run; None for all that a benchmark has.
     translation_quality
         A file with lang, caption and quality of translations, by which correlations across languages are split.
-    data, metrics, images, models, resamples, seed, options, **keywords
+    data, metrics, scores, images, models, resamples, seed, options, **keywords
         As for `bench`. A metric is left out where a benchmark does not have what it needs.
 
     Returns
@@ -119,7 +123,7 @@ def bench_many(
     >>> suite = caplens.bench_many(["flickr8k-expert", "composite"], "data", ["cider", "length"])  # doctest: +SKIP
     >>> [result.benchmark for result in suite.results]  # doctest: +SKIP
     """
-    built = metrics_of_models("bench", metrics, images, models, options, keywords)
+    built = [*metrics_of_models("bench", metrics, images, models, options, keywords), *scores]
     suite = SuiteOptions(names, protocols, langs, translation_quality, resamples, seed)
     return run_suite(suite, Path(data), built, images)
 

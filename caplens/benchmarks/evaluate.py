@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from os import PathLike
@@ -14,16 +14,17 @@ import numpy as np
 from caplens.arrays import Flags, Floats
 from caplens.benchmarks.base import Benchmark, BenchmarkData, Measured
 from caplens.benchmarks.published_by_model import PublishedValues, published_by_model
+from caplens.benchmarks.raters import rater_agreement
 from caplens.benchmarks.rating import RatedSamples
 from caplens.benchmarks.translations import is_translated, load_translated
 from caplens.data.content import CAPTIONS, captions_hash
 from caplens.data.languages import base_language
-from caplens.data.sample import Sample
+from caplens.data.sample import ITEM, Rating, Sample
 from caplens.errors import InputError, reason
 from caplens.metrics.base import Metric
 from caplens.metrics.scoring import run_metrics
 from caplens.progress import track
-from caplens.results.agreement import UNIT, AgreementResult, Estimate, MetricContrast
+from caplens.results.agreement import UNIT, AgreementResult, Estimate, MetricContrast, RaterAgreement
 from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES, bootstrapped_difference, holm, interval
 
@@ -72,6 +73,7 @@ def evaluate_metrics(
     home = benchmark.home(Path(data))
     loaded = load_checked(benchmark, home, protocol, lang)
     unavailable = {} if any(sample.references for sample in loaded.samples) else {"references": "there are no references"}
+    loaded = replace(loaded, samples=_with_items(loaded.samples))
     samples, present = loaded.samples, np.ones(len(loaded.samples), dtype=np.bool_)
     if any({"image", "video"} & metric.needs for metric in metrics):
         try:
@@ -88,6 +90,7 @@ def evaluate_metrics(
     result = judge_metrics(benchmark, scored, published.values if present.all() else {}, resamples, seed)
     result.protocol, result.lang, result.source = protocol, lang, published.source
     result.same_model = published.same_model
+    result.raters = _rater_agreement(loaded, result.measures)
     result.warnings = list(dict.fromkeys([*loaded.warnings, *warnings, *result.warnings]))
     return result
 
@@ -108,6 +111,8 @@ def judge_metrics(
 ) -> AgreementResult:
     """How well each metric agrees with people, by every measure of the benchmark."""
     loaded = scored.data
+    if not scored.scored.any():
+        raise InputError(f"{benchmark.name}: no caption has a score by every metric. {' '.join(_absence_warnings(scored))}")
     measured = {
         metric: benchmark.judge(loaded, column, scored.scored, resamples, seed)
         for metric, column in track(scored.values.items(), "resampling", len(scored.values))
@@ -150,6 +155,28 @@ def _named(samples: Sequence[Sample], field: str) -> list[str | None]:
     """What captions name in a field; empty where none names anything."""
     column = [getattr(sample, field) for sample in samples]
     return column if any(value is not None for value in column) else []
+
+
+def _with_items(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples with the ids of their items, by which scores that were computed elsewhere are found."""
+    items = zip(samples, item_ids(samples), strict=True)
+    return [sample if sample.id == item else replace(sample, meta={**sample.meta, ITEM: item}) for sample, item in items]
+
+
+def _rater_agreement(loaded: BenchmarkData, measures: Sequence[str]) -> RaterAgreement | None:
+    """How far raters agree, where the data set tells them apart."""
+    if not isinstance(loaded, RatedSamples) or loaded.raters is None:
+        return None
+    return rater_agreement([[Rating(value) for value in row] for row in loaded.raters.tolist()], measures)
+
+
+def item_ids(samples: Sequence[Sample]) -> list[str]:
+    """For each sample the id of the first one with the same caption of the same image; ratings of one caption share it."""
+    first: dict[tuple[object, ...], str] = {}
+    return [
+        first.setdefault((sample.group, sample.caption, sample.references, sample.lang, sample.system), sample.id)
+        for sample in samples
+    ]
 
 
 def load_checked(benchmark: Benchmark[Any], home: Path, protocol: str, lang: str) -> BenchmarkData:
@@ -265,7 +292,7 @@ def _contrasts(measured: dict[str, dict[str, Measured]]) -> list[MetricContrast]
         ]
         corrected = holm([difference.p for difference in differences])
         contrasts += [
-            MetricContrast(name, a, b, difference.value, difference.low, difference.high, float(p))
+            MetricContrast(name, a, b, difference.value, difference.low, difference.high, float(p), difference.p)
             for ((a, _), (b, _)), difference, p in zip(pairs, differences, corrected, strict=True)
         ]
     return contrasts

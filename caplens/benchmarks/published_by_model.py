@@ -32,7 +32,7 @@ PublishedValues = Mapping[str, Mapping[str, float | None]]
 """Measure -> metric -> value."""
 
 
-class _Reported(NamedTuple):
+class ReportedValue(NamedTuple):
     """A row of the table for one benchmark, protocol and language."""
 
     source: str
@@ -43,15 +43,20 @@ class _Reported(NamedTuple):
 
 
 @cache
-def _table() -> dict[tuple[str, str, str], list[_Reported]]:
+def _table() -> dict[tuple[str, str, str], list[ReportedValue]]:
     """(benchmark, protocol, language) -> what is reported."""
-    table: dict[tuple[str, str, str], list[_Reported]] = {}
+    table: dict[tuple[str, str, str], list[ReportedValue]] = {}
     with files("caplens.benchmarks").joinpath("published_by_model.tsv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream, delimiter="\t"):
             key = (row["benchmark"], row["protocol"], row["lang"])
-            reported = _Reported(row["source"], row["model"], row["metric"], row["measure"], float(row["value"]))
+            reported = ReportedValue(row["source"], row["model"], row["metric"], row["measure"], float(row["value"]))
             table.setdefault(key, []).append(reported)
     return table
+
+
+def reported_values(benchmark: str, protocol: str, lang: str) -> list[ReportedValue]:
+    """What papers report of a benchmark, with one model or another."""
+    return list(_table().get((benchmark, protocol, lang), []))
 
 
 def reported_languages(benchmark: str) -> list[str]:
@@ -105,7 +110,7 @@ def _is_of(model: str, name: str | None) -> bool:
 
 
 def _take_over(
-    values: dict[str, dict[str, float | None]], metric: str, reported: Sequence[_Reported], *, values_of_others: bool
+    values: dict[str, dict[str, float | None]], metric: str, reported: Sequence[ReportedValue], *, values_of_others: bool
 ) -> list[str]:
     """Put what is reported into `values`, the first paper first; returns its sources."""
     kind, sources = metric.partition("[")[0], []

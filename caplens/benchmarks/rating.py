@@ -16,6 +16,8 @@ class RatedSamples(BenchmarkData):
     human: Floats
     digits: int | None = None
     """To how many digits scores are rounded before they are correlated; None for all."""
+    raters: Floats | None = None
+    """A row for each caption and a column for each rater, where the data set tells raters apart."""
 
 
 class RatingBenchmark(Benchmark[RatedSamples]):

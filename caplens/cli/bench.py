@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from caplens import api
-from caplens.benchmarks.evaluate import load_checked
+from caplens.benchmarks.evaluate import item_ids, load_checked
+from caplens.benchmarks.leaderboard import build_leaderboard
 from caplens.benchmarks.rating import RatedSamples
 from caplens.benchmarks.registry import get_benchmark
 from caplens.benchmarks.suite import SuiteOptions
@@ -21,15 +22,15 @@ from caplens.cli.options import (
     Seed,
     SomeResamples,
     listed,
-    with_external,
 )
-from caplens.cli.output import info, warn, write_result
+from caplens.cli.output import Format, info, warn, write_result, write_tables
+from caplens.cli.report import check_page
 from caplens.comparison import crossmodal3600
 from caplens.data import write_samples
 from caplens.data.replacing import ensure_writable
 from caplens.data.sample import Rating
 from caplens.errors import InputError
-from caplens.metrics.registry import MetricChoice
+from caplens.metrics.external import ExternalScores
 from caplens.results.suite import SuiteResult
 from caplens.stats import RESAMPLES
 
@@ -39,9 +40,9 @@ caplens bench flickr8k-expert --data flickr8k
 caplens bench flickr8k-expert --data flickr8k -m cider,bleu4,clipscore --images flickr8k/images
 caplens bench flickr8k-expert --data flickr8k --images flickr8k/images -m clipscore --lang en,ja,tr
 caplens bench flickr8k-expert --data flickr8k --protocol all
-caplens bench all --data data --images photos -o all.json
+caplens bench all --data data --images photos --against clipscore -o all.json --page leaderboard.html
 caplens bench flickr8k-expert --data flickr8k --export-items items.jsonl
-caplens bench flickr8k-expert --data flickr8k --scores mine.jsonl -m cider
+caplens bench flickr8k-expert --data flickr8k --scores mine.jsonl
 """
 
 
@@ -62,16 +63,22 @@ def bench(
     translation_quality: Annotated[
         Path | None, typer.Option(help="A file with lang, caption and quality of translations, for the tables across languages.")
     ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="With several benchmarks: the metric that others are tested against in the leaderboard.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option(help="Write the leaderboard to this HTML file.")] = None,
     resamples: SomeResamples = RESAMPLES,
     seed: Seed = 0,
 ) -> None:
-    """Measure how well metrics agree with people, beside the published values.
+    """Measure how well metrics agree with people, beside the published values; of several benchmarks, a leaderboard at the end.
 
     Without --metric: bleu1, bleu4, rouge-l, cider and length, and with --images or a --model clipscore and refclipscore, as far
     as the benchmark has what they need. Coefficients and accuracies are times 100, with confidence intervals by bootstrap over
     images.
     """
     form = output.checked()
+    if page is not None:
+        check_page(page)
     if name == crossmodal3600.NAME:
         raise InputError(f"{name} compares captioners; use 'caplens crossmodal --data {data} CAPTIONS…'.")
     if export_items is not None:
@@ -90,28 +97,48 @@ def bench(
         resamples,
         seed,
     )
-    suite = _run(request, data, with_external(names, scores), models, metrics)
+    suite = _run(request, data, names, scores, models, metrics)
     write_result(suite, output.output, form, {"data": data, "images": models.images}, show=True)
+    _show_leaderboard(suite, form, output.output, against, page)
     if translation_quality is not None and not suite.correlations:
         warn(["--translation-quality was not used: no benchmark has the same items in several languages."])
     if suite.failed:
         raise typer.Exit(3)
 
 
+def _show_leaderboard(suite: SuiteResult, form: Format, output: Path | None, against: str | None, page: Path | None) -> None:
+    """The leaderboard of several benchmarks, where tables are printed, and its page."""
+    printed = form is Format.table or output is not None
+    several = len({result.benchmark for result in suite.results}) > 1
+    if page is None and against is None and not (several and printed):
+        return
+    board = build_leaderboard(suite.results, against)
+    if printed:
+        write_tables(board.tables(), None, Format.table, board.to_dict)
+    if page is not None:
+        from caplens.report.leaderboard_page import write_leaderboard
+
+        write_leaderboard(board, page)
+        info(f"written to {page}")
+
+
 def _run(
     request: SuiteOptions,
     data: Path,
-    chosen: Sequence[MetricChoice] | None,
+    names: list[str] | None,
+    scores: Sequence[Path] | None,
     models: ModelOptions,
     metrics: MetricOptions,
 ) -> SuiteResult:
     """One benchmark in one language, for which a metric that cannot be used is an error, or several."""
+    external = [ExternalScores.read(path) for path in scores or ()]
     single = request.names and request.langs and len(request.langs) == 1 and request.protocols != [_ALL]
     if single and request.names and request.langs:
         result = api.bench(
             request.names[0],
             data,
-            chosen,
+            names,
+            scores=external,
             images=models.images,
             models=models.models,
             protocol=request.protocols[0] if request.protocols else None,
@@ -123,7 +150,8 @@ def _run(
     return api.bench_many(
         request.names,
         data,
-        chosen,
+        names,
+        scores=external,
         images=models.images,
         models=models.models,
         protocols=request.protocols,
@@ -136,17 +164,16 @@ def _run(
 
 
 def _write_items(name: str, data: Path, protocol: str | None, lang: str | None, target: Path) -> None:
-    """The captions of a benchmark as samples, with the human values where each has one."""
+    """Each distinct caption of a benchmark once, as a sample with all its human values."""
     ensure_writable(target)
     benchmark = get_benchmark(name)
     loaded = load_checked(benchmark, benchmark.home(data), protocol or next(iter(benchmark.protocols)), lang or "en")
-    samples = loaded.samples
-    if isinstance(loaded, RatedSamples):
-        human = loaded.human.reshape(len(samples), -1).tolist()
-        samples = [
-            replace(sample, ratings=tuple(Rating(value) for value in values))
-            for sample, values in zip(samples, human, strict=True)
-        ]
+    human = loaded.human.reshape(len(loaded.samples), -1).tolist() if isinstance(loaded, RatedSamples) else None
+    ratings: dict[str, list[Rating]] = {}
+    for row, item in enumerate(item_ids(loaded.samples)):
+        ratings.setdefault(item, []).extend(Rating(value) for value in (human[row] if human else ()))
+    first = {sample.id: sample for sample in loaded.samples}
+    samples = [replace(first[item], ratings=tuple(of_item)) for item, of_item in ratings.items()]
     info(f"{write_samples(samples, target):,} captions written to {target}")
 
 

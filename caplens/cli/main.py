@@ -21,6 +21,7 @@ COMMANDS = {
     "score": "score",
     "compare": "compare",
     "bench": "bench",
+    "leaderboard": "leaderboard",
     "agreement": "agreement",
     "crossmodal": "crossmodal",
     "perturb": "perturb",

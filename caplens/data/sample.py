@@ -10,6 +10,8 @@ from caplens.data.media import ImageSource, VideoSource
 from caplens.errors import InputError
 
 IMAGE_ID = "image_id"
+ITEM = "item"
+"""The column of the id under which a benchmark exports a caption that it has several times."""
 SOURCE_REFERENCES = "source_references"
 """The column of the texts that a sample's references were translated from, in their order."""
 """The id of a row that has no `id`, as in COCO; in a row that has both, `id` is the caption's and this that of its image."""

@@ -11,7 +11,7 @@ from caplens.data.files import Source
 from caplens.data.formats.json_document import finite_number
 from caplens.data.formats.jsonl import read_rows
 from caplens.data.rows import canonical_row, sample_from_row
-from caplens.data.sample import Sample
+from caplens.data.sample import ITEM, Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
@@ -24,7 +24,13 @@ ScoreKey = tuple[str, str | None, str | None]
 def _keys_of(sample: Sample) -> list[ScoreKey]:
     """Under what the score of a caption may be found, the most exact first."""
     identifier, lang = sample.key
-    return list(dict.fromkeys((identifier, tag, system) for tag in (lang, None) for system in (sample.system, None)))
+    names = (identifier, _item(sample))
+    return list(dict.fromkeys((name, tag, system) for name in names for tag in (lang, None) for system in (sample.system, None)))
+
+
+def _item(sample: Sample) -> str:
+    """The id under which a benchmark exports the caption."""
+    return str(sample.meta.get(ITEM, sample.id))
 
 
 class ExternalScoreCollector(Collector):
@@ -41,7 +47,7 @@ class ExternalScoreCollector(Collector):
             if key is None:
                 self.errors[row] = RowError(f"{self._source} has no score for it")
                 continue
-            own = (sample.id, sample.lang, sample.system, sample.caption)
+            own = (_item(sample), sample.lang, sample.system, sample.caption)
             if self._used.setdefault(key, own) != own:
                 raise InputError(
                     f"{self._source}: the id {sample.id!r} is of captions in several languages, of several systems, or of several"

@@ -4,15 +4,11 @@ Jinja2 escapes all content. The content security policy allows one script, by it
 """
 
 import base64
-import hashlib
 import io
 import warnings
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 from PIL import Image
@@ -30,8 +26,8 @@ from caplens.report.documents import Document, InputPaths
 from caplens.report.latex_tables import latex_document
 from caplens.report.sections import Section, make_sections
 from caplens.report.tables import delimited
+from caplens.report.templates import asset, render_template
 from caplens.results.table import Table
-from caplens.version import __version__
 
 _THUMBNAIL_SIDE = 320
 _JPEG_QUALITY = 72
@@ -53,24 +49,15 @@ def write_page(
 
 def render(sections: Sequence[Section], title: str) -> str:
     """The HTML of the page."""
-    script = _asset("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     thumbnails = Thumbnails(sections)
-    environment.filters |= {"csv": _csv, "latex": _latex, "svg": Markup, "thumbnail": thumbnails.name}
-    return environment.from_string(_asset("report.html")).render(
+    return render_template(
+        "report.html",
+        "report.js",
+        {"csv": _csv, "latex": _latex, "svg": Markup, "thumbnail": thumbnails.name},
         title=title,
         sections=sections,
-        version=__version__,
-        style=Markup(_asset("report.css")) + thumbnails.style,
-        script=Markup(script),
-        digest=digest,
+        style=Markup(asset("report.css")) + thumbnails.style,
     )
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("caplens.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _csv(table: Table) -> str:

@@ -33,7 +33,7 @@ class Estimate(NamedTuple):
 
 
 class MetricContrast(NamedTuple):
-    """How far apart two metrics are in a measure; `p` is corrected for all the pairs of metrics compared."""
+    """How far apart two metrics are in a measure; `p` is corrected for all the pairs of metrics compared, `p_raw` is not."""
 
     measure: str
     first: str
@@ -42,6 +42,8 @@ class MetricContrast(NamedTuple):
     low: float
     high: float
     p: float
+    p_raw: float = float("nan")
+    """NaN in results of caplens 0.1."""
 
 
 class RaterAgreement(NamedTuple):

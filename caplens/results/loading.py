@@ -13,6 +13,7 @@ from caplens.results.agreement import AgreementResult
 from caplens.results.base import SCHEMA, Result
 from caplens.results.comparison import Comparison, LanguageComparison
 from caplens.results.language_correlation import LanguageCorrelation
+from caplens.results.leaderboard import Leaderboard
 from caplens.results.leakage import LeakageResult
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
@@ -23,7 +24,7 @@ KINDS: dict[str, type[Result]] = {
     result.kind: result
     for result in (
         ScoreResult, Comparison, LanguageComparison, AgreementResult, LanguageCorrelation, RobustnessResult, SuiteResult,
-        LeakageResult, TrainingLog,
+        LeakageResult, TrainingLog, Leaderboard,
     )
 }  # fmt: skip
 _BY_KEY: dict[str, type[Result]] = {

@@ -446,7 +446,7 @@ def test_crossmodal_3600(tmp_path, caplens):
         json.dumps({"id": "k1", "caption": "", "lang": "en"}) + "\n" + json.dumps(good[1]), encoding="utf-8"
     )
     said = caplens("crossmodal", "--data", tmp_path, tmp_path / "gap.jsonl", "-m", "bleu1", "-f", "json", "--resamples", 10)
-    assert (said.status, json.loads(said.out)["languages"]["en"]["counts"]) == (3, {"samples": 1, "failed": 1})
+    assert (said.status, json.loads(said.out)["languages"]["en"]["counts"]) == (3, {"samples": 1, "failed": 1, "images": 1})
     assert "p, bleu1" in caplens("crossmodal", "--data", tmp_path, *files, "-m", "bleu1", "--resamples", 10).out
 
 

@@ -104,7 +104,7 @@ def test_the_report_of_agreement_shows_each_caption_with_its_own_scores(tmp_path
 
 def test_one_score_is_not_that_of_two_captions():
     samples = [Sample("1", "a dog", lang="en-US"), Sample("1", "a hound", lang="en-GB")]
-    with pytest.raises(InputError, match="several languages or of several systems"):
+    with pytest.raises(InputError, match="several languages, of several systems"):
         caplens.score(samples, [ExternalScores("mine", {("1", "en", None): 0.9})], resamples=0)
 
 
@@ -154,7 +154,7 @@ def test_ratings_by_several_criteria_are_not_mixed(tmp_path):
 
 
 def test_a_rater_is_compared_with_the_mean_of_the_others():
-    from caplens.benchmarks.own_ratings import _against_others, _rater_table
+    from caplens.benchmarks.raters import _against_others, _rater_table
     from caplens.stats import get_coefficient
 
     rng = np.random.default_rng(0)

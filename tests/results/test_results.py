@@ -13,6 +13,7 @@ import caplens as package
 from caplens.benchmarks.leakage import LeakageResult
 from caplens.results import Result, load_results
 from caplens.results.language_correlation import LanguageCorrelation
+from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, LeaderboardEntry
 from caplens.results.loading import KINDS
 from caplens.results.suite import SuiteResult
 from caplens.results.training_log import TrainingLog
@@ -46,6 +47,16 @@ def results() -> dict[str, Result]:
             "b", ["en", "de"], 3, {"cider": {"all": np.array([[1, np.nan], [np.nan, 1]])}}, "p", {"de": 2}
         ),
         "suite": SuiteResult([agreement, agreement], {"other": "it is broken"}, ["absent"]),
+        "leaderboard": Leaderboard(
+            [
+                LeaderboardEntry("b", "p", "en", "tau-c", "cider", 43.9, False, signature="cider|x", low=41.0, high=46.0, p=0.01),
+                LeaderboardEntry("b", "p", "en", "tau-c", "cider", 43.8, True, "A paper, table 1"),
+                LeaderboardEntry("b", "p", "en", "tau-c", "polos", 56.4, True, "Another paper"),
+            ],
+            {LeaderboardColumn("b", "p", "en", "tau-c"): 61.3},
+            {"other": "It is on the hub."},
+            "length",
+        ),
         "leakage": LeakageResult("b", 3, 4, ["a.jpg"], ["b.jpg"], 2),
         "training-log": TrainingLog({"text": [{"step": 1.0, "loss": 2.0}, {"step": 2.0, "loss": 1.5, "validation": 3.0}]}),
     }

@@ -43,7 +43,7 @@ class Flickr8kExpert(FlickrRatings):
         captions = read_captions(data)
         path = find_file(data, ["ExpertAnnotations.txt"], "the expert ratings file", WHERE)
         rows = read_fields(path, 5)
-        samples, human = [], []
+        samples, human, raters = [], [], []
         for place, (photo, caption_id, *ratings) in rows:
             caption, references = caption_of(caption_id, captions, place), references_of(photo, captions, place)
             if caption in references:
@@ -56,6 +56,7 @@ class Flickr8kExpert(FlickrRatings):
                 raise InputError(f"{place}: the ratings {ratings} are not numbers.")
             if not all(1 <= value <= 4 for value in values):
                 raise InputError(f"{place}: the ratings {ratings} are not from 1 to 4; this is not the file of expert ratings.")
+            raters.append(values)
             for point, value in enumerate(aggregate(values, protocol)):
                 samples.append(
                     Sample(
@@ -63,5 +64,8 @@ class Flickr8kExpert(FlickrRatings):
                     )
                 )
                 human.append(value)
-        english = RatedSamples(samples, np.array(human), warnings=count_warning(len(rows), 5822, "rows of expert ratings"))
+        warnings = count_warning(len(rows), 5822, "rows of expert ratings")
+        # A row of another length is not the file of three experts, and has no raters.
+        table = np.array(raters) if len({len(values) for values in raters}) == 1 else None
+        english = RatedSamples(samples, np.array(human), raters=table, warnings=warnings)
         return english if lang == "en" else translated(english, captions, data, lang)

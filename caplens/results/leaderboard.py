@@ -1,0 +1,159 @@
+"""Metrics by benchmarks: what was computed beside what papers report, each value with its source."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from caplens.results.base import Content, Result, ResultRow, json_object, numbers_of
+from caplens.results.metric_names import printed_metric
+from caplens.results.table import LEVEL, Cell, Table
+
+_SIGNIFICANT, _VERY_SIGNIFICANT = 0.05, 0.01
+HUMANS = "people (each rater against the others)"
+"""The row of the human ceiling."""
+
+
+class LeaderboardColumn(NamedTuple):
+    """What metrics are compared by: the main measure of a benchmark, protocol and language."""
+
+    benchmark: str
+    protocol: str
+    lang: str
+    measure: str
+
+    @property
+    def title(self) -> str:
+        return self.benchmark if self.lang == "en" else f"{self.benchmark} ({self.lang})"
+
+
+class LeaderboardEntry(NamedTuple):
+    """The value of one metric in one column, times 100.
+
+    `source` is the paper and table of a published value, or who contributed a computed one; it is empty for those of this run.
+    `p` is of the difference to the metric that the leaderboard compares with.
+    """
+
+    benchmark: str
+    protocol: str
+    lang: str
+    measure: str
+    metric: str
+    value: float
+    published: bool
+    source: str = ""
+    model: str = ""
+    signature: str = ""
+    low: float = float("nan")
+    high: float = float("nan")
+    p: float = float("nan")
+
+    @property
+    def column(self) -> LeaderboardColumn:
+        return LeaderboardColumn(self.benchmark, self.protocol, self.lang, self.measure)
+
+    @property
+    def row(self) -> str:
+        """The name of the metric, with the model of a published value and with who computed it."""
+        metric = f"{self.metric}[{self.model}]" if self.published and self.model else self.metric
+        contributor = f", {self.source}" if self.source and not self.published else ""
+        return printed_metric(metric).name + contributor
+
+
+@dataclass
+class Leaderboard(Result):
+    """Metrics by benchmarks.
+
+    Attributes
+    ----------
+    entries
+        Every value.
+    ceilings
+        Benchmark, protocol and language -> how far each rater agrees with the mean of the others, by the main measure.
+    absent
+        Benchmarks that were not run -> why, and how to get their data.
+    against
+        The metric that others are tested against, if any.
+    """
+
+    kind = "leaderboard"
+
+    entries: list[LeaderboardEntry]
+    ceilings: dict[LeaderboardColumn, float] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    against: str | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def columns(self) -> list[LeaderboardColumn]:
+        """Those with computed values first."""
+        computed = [entry.column for entry in self.entries if not entry.published]
+        return list(dict.fromkeys([*computed, *(entry.column for entry in self.entries)]))
+
+    def cells(self) -> dict[str, dict[LeaderboardColumn, list[LeaderboardEntry]]]:
+        """Row -> column -> its values, computed ones first; rows of computed values first, and each part by the mean value."""
+        rows: dict[str, dict[LeaderboardColumn, list[LeaderboardEntry]]] = {}
+        for entry in sorted(self.entries, key=lambda entry: entry.published):
+            rows.setdefault(entry.row, {}).setdefault(entry.column, []).append(entry)
+        return dict(sorted(rows.items(), key=lambda row: _order(row[1])))
+
+    def tables(self) -> list[Table]:
+        """One table; benchmarks for which nothing was computed, and published values of other models, are left to the page."""
+        computed = {entry.column for entry in self.entries if not entry.published}
+        shown = [column for column in self.columns if not computed or column in computed]
+        rows = [row for row in self._rows(shown) if any(row[1:])]
+        measures = dict.fromkeys(f"{column.title}: {column.measure}" for column in shown)
+        notes = [f"Times 100. {'; '.join(measures)}. In brackets: published."]
+        if self.against is not None:
+            notes.append(
+                f"† p < {_SIGNIFICANT}, ‡ p < {_VERY_SIGNIFICANT} against {printed_metric(self.against).name}: paired bootstrap"
+                " over images, corrected by Holm for the metrics of a column."
+            )
+        notes += [f"Not run: {name}. {why}" for name, why in self.absent.items()]
+        return [Table(["metric", *(column.title for column in shown)], rows, title="Leaderboard", notes=notes)]
+
+    def _rows(self, columns: Sequence[LeaderboardColumn]) -> Iterator[list[Cell]]:
+        yield [HUMANS, *(_number(self.ceilings.get(column)) for column in columns)]
+        for name, by_column in self.cells().items():
+            if not any(entry.model for entries in by_column.values() for entry in entries):
+                yield [name, *(" ".join(map(self.shown, by_column.get(column, ()))) for column in columns)]
+
+    def shown(self, entry: LeaderboardEntry) -> str:
+        """A value with its mark: brackets for a published one, a dagger for one that differs from the metric compared with."""
+        if entry.published:
+            return f"({entry.value:.1f})"
+        return f"{entry.value:.1f}{'‡' if entry.p < _VERY_SIGNIFICANT else '†' if entry.p < _SIGNIFICANT else ''}"
+
+    def to_rows(self) -> Iterator[ResultRow]:
+        """One row for each value."""
+        return (entry._asdict() for entry in self.entries)
+
+    def content(self) -> dict[str, Any]:
+        return {
+            "entries": [json_object(entry) for entry in self.entries],
+            "ceilings": [{**column._asdict(), "value": value} for column, value in self.ceilings.items()],
+            "absent": self.absent,
+            "against": self.against,
+            "level": LEVEL,
+            "warnings": self.warnings,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Content) -> Self:
+        ceilings = {
+            LeaderboardColumn(*(str(row[name]) for name in LeaderboardColumn._fields)): float(row["value"])
+            for row in content["ceilings"]
+        }
+        entries = [LeaderboardEntry(**numbers_of(entry)) for entry in content["entries"]]
+        against = content["against"]
+        return cls(entries, ceilings, dict(content["absent"]), against, list(content["warnings"]))
+
+
+def _number(value: float | None) -> Cell:
+    return "" if value is None or math.isnan(value) else f"{value:.1f}"
+
+
+def _order(by_column: dict[LeaderboardColumn, list[LeaderboardEntry]]) -> tuple[bool, float]:
+    values = [entries[0].value for entries in by_column.values() if not math.isnan(entries[0].value)]
+    published = all(entry.published for entries in by_column.values() for entry in entries)
+    return published, -sum(values) / len(values) if values else 0.0
