@@ -73,7 +73,7 @@ def test_a_p_value_near_a_level_gets_more_permutations(monkeypatch):
 
 @pytest.mark.parametrize(("kind", "seed"), [("mean", 0), ("corpus BLEU", 1)])
 def test_equal_systems_are_told_apart_once_in_twenty_times(kind, seed):
-    """400 null pairs here; `benchmarks/test_errors.py` simulates 2,000."""
+    """400 null pairs here; `benchmarks/comparison_errors.py` simulates 2,000."""
     rng = np.random.default_rng(seed)
     pairs = [
         SystemPair(*(of_values(rng.normal(size=200)) for _ in range(2)), mean)
