@@ -9,9 +9,10 @@ import numpy as np
 
 from caplens.benchmarks.base import Benchmark
 from caplens.benchmarks.published_by_model import reported_values
+from caplens.benchmarks.rating import RatingBenchmark
 from caplens.benchmarks.registry import list_benchmarks
 from caplens.errors import InputError
-from caplens.results.agreement import AgreementResult
+from caplens.results.agreement import MEAN, AgreementResult
 from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, LeaderboardEntry
 from caplens.results.suite import SuiteResult
 from caplens.stats import holm
@@ -130,7 +131,8 @@ def _published_of_absent(benchmark: Benchmark[Any]) -> list[LeaderboardEntry]:
             counts[row.measure] = counts.get(row.measure, 0) + 1
     entries = []
     for (protocol, lang), counts in columns.items():
-        measure = "mean" if "mean" in counts else max(counts, key=lambda name: counts[name])
+        main = [MEAN, *(benchmark.coefficients if isinstance(benchmark, RatingBenchmark) else ())]
+        measure = next((name for name in main if name in counts), max(counts, key=lambda name: counts[name]))
         entries += published_entries(LeaderboardColumn(benchmark.name, protocol, lang, measure))
     return entries
 
