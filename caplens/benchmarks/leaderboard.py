@@ -17,6 +17,7 @@ from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, Leaderbo
 from caplens.results.suite import SuiteResult
 from caplens.stats import holm
 
+_CONVINCING = 0.01
 _NOWHERE = Path("the-folder-of-the-data-set")
 
 
@@ -55,7 +56,25 @@ def build_leaderboard(results: Sequence[AgreementResult], against: str | None = 
         for result in results
         if result.raters is not None and result.headline in result.raters.ceiling
     }
-    return complete_leaderboard(Leaderboard(entries, ceilings, {}, against))
+    warnings = [
+        f"{result.benchmark} ({result.lang}): {text}"
+        for result in results
+        for text in (
+            f"{result.rows:,} judgements about {result.images:,} images, {result.resamples:,} resamples.",
+            *result.warnings,
+        )
+    ]
+    tests = [] if against is None else _test_warnings(results)
+    return complete_leaderboard(Leaderboard(entries, ceilings, {}, against, warnings, tests))
+
+
+def _test_warnings(results: Sequence[AgreementResult]) -> list[str]:
+    """Say so where a difference could not be significant, however large."""
+    smallest = max((2 / (result.resamples + 1) * (len(result.results) - 1) for result in results), default=0.0)
+    if smallest < _CONVINCING:
+        return []
+    resamples = min(result.resamples for result in results)
+    return [f"With {resamples:,} resamples no p can be below {min(1.0, smallest):.3f}; take more to see which metrics differ."]
 
 
 def complete_leaderboard(board: Leaderboard) -> Leaderboard:
@@ -142,7 +161,7 @@ def how_to_get(benchmark: Benchmark[Any]) -> str:
     try:
         benchmark.load(_NOWHERE, next(iter(benchmark.protocols)), "en" if benchmark.in_english else "id")
     except InputError as error:
-        return str(error).removeprefix(f"{_NOWHERE}: ")
+        return f"In its folder, {str(error).removeprefix(f'{_NOWHERE}: ')}"
     return benchmark.summary
 
 
@@ -154,6 +173,8 @@ def merge_leaderboards(boards: Iterable[tuple[str, Leaderboard]]) -> Leaderboard
     entries: dict[tuple[LeaderboardColumn, str], LeaderboardEntry] = {}
     ceilings: dict[LeaderboardColumn, float] = {}
     against: set[str | None] = set()
+    warnings: dict[str, None] = {}
+    tests: dict[str, None] = {}
     for name, board in boards:
         for entry in board.entries:
             if entry.published:
@@ -166,6 +187,9 @@ def merge_leaderboards(boards: Iterable[tuple[str, Leaderboard]]) -> Leaderboard
                 )
         ceilings |= board.ceilings
         against.add(board.against)
+        warnings |= dict.fromkeys(board.warnings)
+        tests |= dict.fromkeys(board.test_warnings)
     if len(against) == 1:
-        return Leaderboard(list(entries.values()), ceilings, {}, against.pop())
-    return Leaderboard([entry._replace(p=float("nan")) for entry in entries.values()], ceilings)
+        return Leaderboard(list(entries.values()), ceilings, {}, against.pop(), list(warnings), list(tests))
+    untested = [entry._replace(p=float("nan")) for entry in entries.values()]
+    return Leaderboard(untested, ceilings, warnings=list(warnings))

@@ -63,9 +63,7 @@ def bench(
     translation_quality: Annotated[
         Path | None, typer.Option(help="A file with lang, caption and quality of translations, for the tables across languages.")
     ] = None,
-    against: Annotated[
-        str | None, typer.Option(help="With several benchmarks: the metric that others are tested against in the leaderboard.")
-    ] = None,
+    against: Annotated[str | None, typer.Option(help="The metric that others are tested against in the leaderboard.")] = None,
     page: Annotated[Path | None, typer.Option(help="Write the leaderboard to this HTML file.")] = None,
     resamples: SomeResamples = RESAMPLES,
     seed: Seed = 0,
@@ -88,6 +86,7 @@ def bench(
     langs = _langs(name, lang)
     if translation_quality is not None and langs is not None and len(langs) < 2:
         raise InputError("--translation-quality is for several languages of one benchmark; name them with --lang.")
+    _check_against(against, names, scores)
     models.announce(names)
     request = SuiteOptions(
         None if name == _ALL else [name],
@@ -113,6 +112,9 @@ def _show_leaderboard(suite: SuiteResult, form: Format, output: Path | None, aga
     if page is None and against is None and not (several and printed):
         return
     board = build_leaderboard(suite.results, against)
+    not_run = {name.partition(" ")[0]: why for name, why in suite.not_run.items()}
+    unasked = "It was not asked for, or has no captions in these languages."
+    board.absent = {name: why if name in suite.absent else not_run.get(name, unasked) for name, why in board.absent.items()}
     if printed:
         write_tables(board.tables(), None, Format.table, board.to_dict)
     if page is not None:
@@ -120,6 +122,13 @@ def _show_leaderboard(suite: SuiteResult, form: Format, output: Path | None, aga
 
         write_leaderboard(board, page)
         info(f"written to {page}")
+
+
+def _check_against(against: str | None, names: Sequence[str] | None, scores: Sequence[Path] | None) -> None:
+    """An error before any work if what others are tested against is not among the metrics that were named."""
+    known = [*(names or ()), *(path.stem for path in scores or ())]
+    if against is not None and names and against not in known:
+        raise InputError(f"--against {against}: this is none of the metrics of this run: {', '.join(known)}.")
 
 
 def _run(

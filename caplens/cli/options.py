@@ -87,7 +87,9 @@ def with_external(names: list[str] | None, paths: list[Path] | None) -> list[Met
 class OutputOptions:
     """Where and how a result is written."""
 
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead of to the terminal.")] = None
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file; compare and bench print their tables too.")
+    ] = None
     format: Annotated[Format | None, typer.Option("--format", "-f", help="\\[default: by the output's suffix, else a table]")] = (
         None
     )

@@ -72,7 +72,7 @@ def write_result(result: Result, output: Path | None, form: Format, inputs: Inpu
     if inputs is not None:
         document = _with_inputs(document, inputs, Path() if output is None else output.parent)
     tables = result.paper_tables() if form in (Format.markdown, Format.latex) else result.tables()
-    if show and output is not None:
+    if show and output is not None and logger.isEnabledFor(logging.INFO):
         write_tables(result.tables(), None, Format.table, document)
     write_tables(tables, output, form, document, result.to_rows)
     warn(result.warnings)
@@ -86,7 +86,8 @@ def write_tables(
     rows: Callable[[], Iterable[ResultRow]] | None = None,
 ) -> None:
     """Write tables in one format; JSON is `document`, and rows are those of the first table unless there are others."""
-    content = _Content(tables, document, rows or (lambda: _rows_of(tables[0])))
+    label = "caplens" if output is None else output.stem
+    content = _Content(tables, document, rows or (lambda: _rows_of(tables[0])), label)
     if output is None:
         with _stdout_errors():
             if form is Format.table:
@@ -111,8 +112,9 @@ class _Content:
         tables: Sequence[Table],
         document: Callable[[], dict[str, Any]],
         rows: Callable[[], Iterable[ResultRow]],
+        label: str,
     ) -> None:
-        self.tables, self.document, self.rows = tables, document, rows
+        self.tables, self.document, self.rows, self.label = tables, document, rows, label
 
     def text(self, form: Format) -> str:
         match form:
@@ -123,7 +125,7 @@ class _Content:
             case Format.markdown:
                 return "\n".join(markdown(table) for table in self.tables)
             case Format.latex:
-                return latex_document(self.tables)
+                return latex_document(self.tables, self.label)
         out = io.StringIO()
         TEXT_WRITERS[f".{form}"](self.rows(), out)
         return out.getvalue()

@@ -31,7 +31,7 @@ from caplens.stats import (
 )
 
 _CONVINCING = 0.05
-_SHOWN_REASONS = 3
+_SHOWN_REASONS, _SHOWN_SYSTEMS = 3, 6
 _LAST_NUMBER = re.compile(r"\d+$", re.ASCII)
 SampleKey = tuple[str, str | None]
 """Id and language."""
@@ -69,7 +69,9 @@ def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
                 raise InputError(f"{name}: the id {sample.id!r} appears twice, so it cannot be paired. Give each its own id.")
     common = [key for key in next(iter(by_key.values())) if all(key in samples for samples in by_key.values())]
     if not common:
-        raise InputError("the systems have no id in common; use the same ids (and languages) in every file.")
+        firsts = [(name, next(iter(samples))) for name, samples in by_key.items() if samples]
+        examples = "; ".join(f"{name}: {identifier!r}" for name, (identifier, _) in firsts[:_SHOWN_SYSTEMS])
+        raise InputError(f"the systems have no id in common ({examples}); use the same ids (and languages) in every file.")
     _check_same_images(list(by_key.values()), common)
     unpaired = {name: len(samples) - len(common) for name, samples in by_key.items()}
     return Alignment({name: [samples[key] for key in common] for name, samples in by_key.items()}, unpaired, repeated)
@@ -212,7 +214,7 @@ def compare_systems(
         if not example.corpus_is_pooled:
             warnings.append(f"{metric}: means of the captions' scores are compared, which is not quite its corpus score.")
     images = len(set(first.groups))
-    warnings += _power_warnings(len(pairs), images)
+    warnings += [*_power_warnings(len(pairs), images), *_doubtful_warnings(contrasts)]
     failed = {row for result in results.values() for row in result.failed_rows}
     return Comparison(
         systems=list(results),
@@ -229,6 +231,8 @@ def compare_systems(
         content_hashes={name: result.content_hashes for name, result in results.items()},
         baseline=baseline,
         images=images,
+        resamples=resamples,
+        seed=seed,
     )
 
 
@@ -277,6 +281,14 @@ def _coverage_warnings(metric: str, scores: Scores) -> list[str]:
     reasons = ", ".join(dict.fromkeys(error.reason for error in list(scores.errors.values())[:_SHOWN_REASONS]))
     total = len(scores.values)
     return [f"{metric}: {total - len(scores.errors)} of {total} captions are compared; the others lack a score ({reasons})."]
+
+
+def _doubtful_warnings(contrasts: Sequence[SystemContrast]) -> list[str]:
+    """Say where the test calls two systems different, and the interval of their difference contains 0."""
+    doubtful = [c for c in contrasts if c.p_corrected < _CONVINCING and c.low < 0 < c.high]
+    named = ", ".join(f"{c.first} − {c.second} by {c.metric}" for c in doubtful[:_SHOWN_REASONS])
+    more = " and others" if len(doubtful) > _SHOWN_REASONS else ""
+    return [f"the test finds a difference and its interval contains 0: {named}{more}. Do not rely on it."] if doubtful else []
 
 
 def _failure_warnings(failed: int) -> list[str]:

@@ -112,7 +112,8 @@ def samples_by_system(
     for sample in SampleFile(paths[0], mark_repeats=True):
         if sample.system is None:
             raise InputError(
-                f"{paths[0]}: the sample {sample.id!r} has no 'system'. Pass one file per system, or name the system in each row."
+                f"{paths[0]}: the sample {sample.id!r} has no 'system'. Pass a file for each of two or more systems, or name the"
+                " system in each row."
             )
         by_system.setdefault(sample.system, []).append(replace(sample, system=None))
     if len(by_system) < 2 and not single:

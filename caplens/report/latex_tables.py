@@ -39,9 +39,10 @@ _HEAD = r"""% \input this file in a paper that loads booktabs and graphicx, or c
 """
 _TABLE = r"""\begin{table}[tb]
 \centering
-\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%%
+\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%%
 %s}
 \caption{%s}
+\label{tab:%s}
 \end{table}
 """
 _TAIL = "\\caplensend\n"
@@ -71,7 +72,7 @@ def latex(table: Table) -> str:
     return "\n".join([*notes, begin, r"\toprule", heading, r"\midrule", *body, r"\bottomrule", end]) + "\n"
 
 
-def latex_document(tables: Sequence[Table]) -> str:
+def latex_document(tables: Sequence[Table], label: str = "caplens") -> str:
     r"""Tables as LaTeX that pdflatex compiles by itself, and that `\input` puts into a paper.
 
     Parameters
@@ -79,13 +80,18 @@ def latex_document(tables: Sequence[Table]) -> str:
     tables
         The tables. Each floats and is no wider than the text; its caption is its title and notes, and the lines that reproduce it
         are comments.
+    label
+        What `\ref{tab:LABEL}` refers to; further tables have their number behind it.
 
     Returns
     -------
     str
         The text of a file.
     """
-    return _HEAD + "".join(_TABLE % (latex(table), _caption(table)) for table in tables) + _TAIL
+    bare = re.sub(r"[^A-Za-z0-9-]+", "-", label).strip("-") or "caplens"
+    labels = [bare, *(f"{bare}-{number}" for number in range(2, len(tables) + 1))]
+    floats = (_TABLE % (latex(table), _caption(table), name) for table, name in zip(tables, labels, strict=False))
+    return _HEAD + "".join(floats) + _TAIL
 
 
 def _caption(table: Table) -> str:

@@ -10,6 +10,8 @@ function filter() {
     row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted) || (kind.value !== "" && row.dataset.kind !== kind.value);
   }
 }
+const benchmarks = document.getElementById("benchmarks");
+if (benchmarks) benchmarks.addEventListener("change", () => document.querySelector(".board").classList.toggle("only-run", benchmarks.value === ""));
 search.addEventListener("input", filter);
 kind.addEventListener("change", filter);
 document.querySelector(".filters").addEventListener("submit", (event) => event.preventDefault());

@@ -49,7 +49,8 @@ def write_leaderboard(
     sources = list(dict.fromkeys(entry.source for entry in board.entries if entry.published))
     numbers = {source: number for number, source in enumerate(sources, 1)}
     best = {
-        column: max((e.value for e in board.entries if e.column == column and not e.published), default=math.nan)
+        # One value alone is not the best of anything.
+        column: max(values) if len(values := _computed(board, column)) > 1 else math.nan
         for column in columns
     }
     rows = [
@@ -71,11 +72,17 @@ def write_leaderboard(
         sources=sources,
         signatures=list(dict.fromkeys(_signature(entry) for entry in board.entries if entry.signature)),
         absent=board.absent,
+        computed={entry.column for entry in board.entries if not entry.published},
+        notes=[*board.test_warnings, *board.warnings],
         legend=_legend(board),
         style=Markup(asset("report.css")),
     )
     with replacing(target) as temporary:
         temporary.write_text(printable(html), encoding="utf-8", newline="\n")
+
+
+def _computed(board: Leaderboard, column: LeaderboardColumn) -> list[float]:
+    return [entry.value for entry in board.entries if entry.column == column and not entry.published]
 
 
 def _whole(ceilings: dict[LeaderboardColumn, float]) -> dict[LeaderboardColumn, float]:

@@ -54,6 +54,8 @@ class Comparison(Result):
         The system that each other one is compared with; None if every two are.
     images
         How many images the captions are about; None in results of caplens 0.1.
+    resamples, seed
+        Of intervals and tests; None in results of caplens 0.1.
     """
 
     kind = "comparison"
@@ -72,6 +74,8 @@ class Comparison(Result):
     content_hashes: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     baseline: str | None = None
     images: int | None = None
+    resamples: int | None = None
+    seed: int | None = None
     with_intervals: bool = False
     """Whether `paper_tables` has intervals too."""
 
@@ -128,14 +132,11 @@ class Comparison(Result):
             [system, *(self._paper_cell(metric, system, printed[metric].scale) for metric in self.scores)]
             for system in self.systems
         ]
-        # What is the same once it is rounded is equally good.
         bold = {
             (row, column)
-            for column, (metric, scores) in enumerate(self.scores.items(), 1)
+            for column, metric in enumerate(self.scores, 1)
             for row, system in enumerate(self.systems)
-            if len(self.systems) > 1
-            and round(scores[system].value * printed[metric].scale, 1)
-            == round(max(score.value for score in scores.values()) * printed[metric].scale, 1)
+            if system in self._best_systems(metric)
         }
         scaled = [metric.name for metric in printed.values() if metric.scale == 1]
         notes = [
@@ -153,10 +154,18 @@ class Comparison(Result):
         bounds = f" [{low:.1f}, {high:.1f}]" if self.with_intervals else ""
         return f"{value:.1f}{self._dagger(metric, system)}{bounds}"
 
+    def _best_systems(self, metric: str) -> list[str]:
+        """The best of several systems, and those whose score is the same once it is rounded."""
+        printed = printed_metric(metric)
+        if len(self.systems) < 2 or printed.best == "none":
+            return []
+        rounded = {system: round(score.value * printed.scale, 1) for system, score in self.scores[metric].items()}
+        best = min(rounded.values()) if printed.best == "lowest" else max(rounded.values())
+        return [system for system, value in rounded.items() if value == best]
+
     def _dagger(self, metric: str, system: str) -> str:
         """Marks a system that differs from the baseline, or from the best system."""
-        scores = self.scores[metric]
-        other = self.baseline or max(self.systems, key=lambda name: scores[name].value)
+        other = self.baseline or next(iter(self._best_systems(metric)), None)
         p = next(
             (c.p_corrected for c in self.contrasts if c.metric == metric and {c.first, c.second} == {system, other}), float("nan")
         )
@@ -167,8 +176,9 @@ class Comparison(Result):
             return []
         other = f"{self.baseline}" if self.baseline is not None else "the best system"
         return [
-            f"† p < {_SIGNIFICANT}, ‡ p < {_VERY_SIGNIFICANT} against {other}: paired permutation test over images, corrected by"
-            f" {self._correction_name} for the {len(self.contrasts) // len(self.scores)} comparisons of a metric."
+            "Bold: the best of a metric, and what equals it.",
+            f"† p < {_SIGNIFICANT}, ‡ p < {_VERY_SIGNIFICANT}: better or worse than {other}; paired permutation test over images,"
+            f" corrected by {self._correction_name} for the {len(self.contrasts) // len(self.scores)} comparisons of a metric.",
         ]
 
     def to_rows(self) -> Iterator[ResultRow]:
@@ -192,6 +202,10 @@ class Comparison(Result):
             },
             "contrasts": [json_object(contrast) for contrast in self.contrasts],
             "correction": self.correction,
+            "test": "paired permutation over images; the family of a correction is the comparisons of one metric",
+            "family": len(self.contrasts) // max(1, len(self.scores)),
+            "level": LEVEL,
+            **({} if self.resamples is None else {"resamples": self.resamples, "seed": self.seed}),
             **({} if self.baseline is None else {"baseline": self.baseline}),
             "signatures": self.signatures,
             "counts": {
@@ -232,6 +246,8 @@ class Comparison(Result):
             content_hashes={system: dict(hashes) for system, hashes in content.get("content_hashes", {}).items()},
             baseline=content.get("baseline"),
             images=content["counts"].get("images"),
+            resamples=content.get("resamples"),
+            seed=content.get("seed"),
         )
 
 

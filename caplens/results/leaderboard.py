@@ -1,6 +1,7 @@
 """Metrics by benchmarks: what was computed beside what papers report, each value with its source."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -10,6 +11,7 @@ from caplens.results.metric_names import printed_metric
 from caplens.results.table import LEVEL, Cell, Table
 
 _SIGNIFICANT, _VERY_SIGNIFICANT = 0.05, 0.01
+_MODEL = re.compile(r"\|model:(?P<name>.*?)@[0-9a-f]{8}(?:\||$)")
 HUMANS = "people (each rater against the others)"
 """The row of the human ceiling."""
 
@@ -55,7 +57,10 @@ class LeaderboardEntry(NamedTuple):
     @property
     def row(self) -> str:
         """The name of the metric, with the model of a published value and with who computed it."""
-        metric = f"{self.metric}[{self.model}]" if self.published and self.model else self.metric
+        # Ours with one model and theirs with another are not one row.
+        own = None if self.published or "[" in self.metric else _MODEL.search(self.signature)
+        model = own["name"] if own is not None else self.model
+        metric = f"{self.metric}[{model}]" if model else self.metric
         contributor = f", {self.source}" if self.source and not self.published else ""
         return printed_metric(metric).name + contributor
 
@@ -83,6 +88,9 @@ class Leaderboard(Result):
     absent: dict[str, str] = field(default_factory=dict)
     against: str | None = None
     warnings: list[str] = field(default_factory=list)
+    """Of the runs, by benchmark."""
+    test_warnings: list[str] = field(default_factory=list)
+    """Where no test could find a difference."""
 
     @property
     def columns(self) -> list[LeaderboardColumn]:
@@ -91,11 +99,12 @@ class Leaderboard(Result):
         return list(dict.fromkeys([*computed, *(entry.column for entry in self.entries)]))
 
     def cells(self) -> dict[str, dict[LeaderboardColumn, list[LeaderboardEntry]]]:
-        """Row -> column -> its values, computed ones first; rows of computed values first, and each part by the mean value."""
+        """Row -> column -> its values, computed ones first; rows of computed values first, each part by its first column."""
         rows: dict[str, dict[LeaderboardColumn, list[LeaderboardEntry]]] = {}
         for entry in sorted(self.entries, key=lambda entry: entry.published):
             rows.setdefault(entry.row, {}).setdefault(entry.column, []).append(entry)
-        return dict(sorted(rows.items(), key=lambda row: _order(row[1])))
+        places = {column: place for place, column in enumerate(self.columns)}
+        return dict(sorted(rows.items(), key=lambda row: _order(row[1], places)))
 
     def tables(self) -> list[Table]:
         """One table; benchmarks for which nothing was computed, and published values of other models, are left to the page."""
@@ -109,7 +118,8 @@ class Leaderboard(Result):
                 f"† p < {_SIGNIFICANT}, ‡ p < {_VERY_SIGNIFICANT} against {printed_metric(self.against).name}: paired bootstrap"
                 " over images, corrected by Holm for the metrics of a column."
             )
-        notes += [f"Not run: {name}. {why}" for name, why in self.absent.items()]
+        notes += [*self.test_warnings, "Rows are in the order of the first column."]
+        notes += [f"Not run: {', '.join(self.absent)}. The page says how to get their data."] if self.absent else []
         return [Table(["metric", *(column.title for column in shown)], rows, title="Leaderboard", notes=notes)]
 
     def _rows(self, columns: Sequence[LeaderboardColumn]) -> Iterator[list[Cell]]:
@@ -136,6 +146,7 @@ class Leaderboard(Result):
             "against": self.against,
             "level": LEVEL,
             "warnings": self.warnings,
+            "test_warnings": self.test_warnings,
         }
 
     @classmethod
@@ -146,14 +157,19 @@ class Leaderboard(Result):
         }
         entries = [LeaderboardEntry(**numbers_of(entry)) for entry in content["entries"]]
         against = content["against"]
-        return cls(entries, ceilings, dict(content["absent"]), against, list(content["warnings"]))
+        notes = [list(content.get(name, ())) for name in ("warnings", "test_warnings")]
+        return cls(entries, ceilings, dict(content["absent"]), against, *notes)
 
 
 def _number(value: float | None) -> Cell:
     return "" if value is None or math.isnan(value) else f"{value:.1f}"
 
 
-def _order(by_column: dict[LeaderboardColumn, list[LeaderboardEntry]]) -> tuple[bool, float]:
-    values = [entries[0].value for entries in by_column.values() if not math.isnan(entries[0].value)]
+def _order(
+    by_column: dict[LeaderboardColumn, list[LeaderboardEntry]], places: dict[LeaderboardColumn, int]
+) -> tuple[bool, int, float]:
     published = all(entry.published for entries in by_column.values() for entry in entries)
-    return published, -sum(values) / len(values) if values else 0.0
+    counted = {column: entries[0] for column, entries in by_column.items() if published or not entries[0].published}
+    first = min(counted, key=lambda column: places[column])
+    value = counted[first].value
+    return published, places[first], math.inf if math.isnan(value) else -value

@@ -94,7 +94,10 @@ def result_from_dict(content: Mapping[str, Any]) -> Result:
         raise InputError(
             f"the result was written by caplens {content.get('caplens')}, which is newer than this one. Update caplens."
         )
-    kind = KINDS[content["kind"]] if "kind" in content else next(kind for key, kind in _BY_KEY.items() if key in content)
+    by_key = next((kind for key, kind in _BY_KEY.items() if key in content), None)
+    kind = KINDS.get(str(content["kind"])) if "kind" in content else by_key
+    if kind is None:
+        raise InputError(f"this is not a result: it names no kind of result that there is. {_ADVICE}")
     return kind.from_dict(content)
 
 

@@ -1,7 +1,7 @@
 """How papers write the names of metrics and their scores: in tables that are printed."""
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _BLEU = re.compile(r"bleu([1-4])")
 _NAMES = {
@@ -16,11 +16,16 @@ _AS_THEY_ARE = frozenset({"length", "mid", "metricx23-qe", "metricx24-qe"})
 """Metrics that papers do not report times 100."""
 
 
+_NO_QUALITY = frozenset({"length"})
+_LOWER_IS_BETTER = frozenset({"metricx23-qe", "metricx24-qe"})
+
+
 class PrintedMetric(NamedTuple):
-    """The name of a metric in a table, and what its scores are multiplied with."""
+    """The name of a metric in a table, what its scores are multiplied with, and which of them is the best."""
 
     name: str
     scale: float
+    best: Literal["highest", "lowest", "none"] = "highest"
 
 
 def printed_metric(metric: str) -> PrintedMetric:
@@ -29,11 +34,14 @@ def printed_metric(metric: str) -> PrintedMetric:
     Examples
     --------
     >>> printed_metric("clipscore[b32]")
-    PrintedMetric(name='CLIPScore (b32)', scale=100.0)
+    PrintedMetric(name='CLIPScore (b32)', scale=100.0, best='highest')
     """
     kind, bracket, model = metric.partition("[")
     bleu = _BLEU.fullmatch(kind)
     name = f"BLEU-{bleu[1]}" if bleu else _NAMES.get(kind)
     if name is None:
         return PrintedMetric(metric, 1.0)
-    return PrintedMetric(f"{name} ({model.rstrip(']')})" if bracket else name, 1.0 if kind in _AS_THEY_ARE else 100.0)
+    best: Literal["highest", "lowest", "none"] = "highest"
+    if kind in _LOWER_IS_BETTER or kind in _NO_QUALITY:
+        best = "lowest" if kind in _LOWER_IS_BETTER else "none"
+    return PrintedMetric(f"{name} ({model.rstrip(']')})" if bracket else name, 1.0 if kind in _AS_THEY_ARE else 100.0, best)

@@ -166,6 +166,10 @@ def test_a_table_for_a_paper_has_names_daggers_and_the_best_in_bold(systems, cap
     assert re.search(r"good & \\textbf\{\d+\.\d\$\^\{\\ddagger\}\$ \[\d", text)
     assert r"bad\_1\%" in text
     assert "corrected by Holm for the 2 comparisons of a metric" in text
+    assert "better or worse than base" in text
+    assert r"\label{tab:table}" in text
+    # Longer is not better.
+    assert "textbf" not in next(line for line in text.splitlines() if line.startswith("good &")).split("&")[-1]
     shown = caplens(*command, "-f", "markdown").out
     assert "| System | BLEU-1 | BLEU-4 | ROUGE-L | CIDEr | Length |" in shown
     assert re.search(r"\| good \| \*\*\d+\.\d‡\*\* \|", shown)
@@ -181,7 +185,8 @@ def test_the_table_compiles_as_it_is(systems, caplens, tmp_path):
     said = caplens("compare", *files, "-r", references, "-m", metrics, "--intervals", "--resamples", 20, "-o", table)
     assert said.status == 0, said.err
     paper.write_text(
-        "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}before \\input{table} after\\end{document}"
+        "\\documentclass[twocolumn]{article}\\usepackage{booktabs,graphicx}"
+        "\\begin{document}before \\input{table} after\\end{document}"
     )
     for file in (table, paper):
         run = subprocess.run(
