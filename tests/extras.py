@@ -17,6 +17,8 @@ EXTRAS = {
     "lemminflect": "nouns",
     "py3langid": "langid",
     "ctranslate2": "ctranslate2",
+    "fasttext": "fasttext",
+    "openpyxl": "excel",
     "pymorphy3": "nouns",
     "pycocoevalcap": "java",
     "pycocotools": "java",

@@ -28,6 +28,7 @@ class Format(StrEnum):
     csv = "csv"
     tsv = "tsv"
     parquet = "parquet"
+    xlsx = "xlsx"
     markdown = "markdown"
     latex = "latex"
 
@@ -38,6 +39,7 @@ _SUFFIXES = {
     ".csv": Format.csv,
     ".tsv": Format.tsv,
     ".parquet": Format.parquet,
+    ".xlsx": Format.xlsx,
     ".md": Format.markdown,
     ".tex": Format.latex,
     ".txt": Format.table,
@@ -51,8 +53,8 @@ def choose_format(output: Path | None, asked: Format | None, *inputs: Path | Non
     if output is not None:
         ensure_apart(output, *inputs)
         ensure_writable(output)
-    if asked is Format.parquet and output is None:
-        raise InputError("Parquet is not text; name a file with --output.")
+    if asked in (Format.parquet, Format.xlsx) and output is None:
+        raise InputError(f"{asked} is not text; name a file with --output.")
     if asked is not None:
         return asked
     if output is None:
@@ -97,8 +99,8 @@ def write_tables(
             sys.stdout.flush()
         return
     with replacing(output) as target:
-        if form is Format.parquet:
-            ROW_WRITERS[".parquet"](content.rows(), target)
+        if form in (Format.parquet, Format.xlsx):
+            ROW_WRITERS[f".{form}"](content.rows(), target)
         else:
             target.write_text(content.text(form), encoding="utf-8", errors="backslashreplace", newline="\n")
     info(f"written to {output}")

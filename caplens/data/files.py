@@ -171,12 +171,13 @@ class Source:
         """The whole file; an error if it is larger than the limit once it is decompressed."""
         limit = _DOCUMENT * max_line_bytes()
         data = self.read(limit + 1)
-        self._check_ratio(len(data))
+        self.check_ratio(len(data))
         if len(data) > limit:
             raise too_long(Place(self.path), "the document", limit)
         return data
 
-    def _check_ratio(self, unpacked: int) -> None:
+    def check_ratio(self, unpacked: int) -> None:
+        """Raise an error if a compressed file turns out to be many times larger than it is on disk."""
         if self.packed and unpacked > _MOST_UNPACKED and unpacked > _MOST_RATIO * self.size:
             raise InputError(f"{self.path}: it unpacks to more than {_MOST_RATIO} times its size. Unpack it first.")
 
@@ -210,7 +211,7 @@ class Source:
             while line := self.stream.readline(limit + 1):
                 number += 1
                 unpacked += len(line)
-                self._check_ratio(unpacked)
+                self.check_ratio(unpacked)
                 if len(line) > limit:
                     raise too_long(Place(self.path, number), "the line", limit)
                 yield number, (line.decode("utf-8-sig") if number == 1 else line.decode())

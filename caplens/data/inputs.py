@@ -121,6 +121,8 @@ def _texts(references: object) -> tuple[str, ...]:
 def _samples(captions: Captions) -> Iterable[Sample]:
     if isinstance(captions, str | PathLike):
         return SampleFile(captions, mark_repeats=True)
+    if isinstance(captions, SampleFile):
+        return captions
     placed = enumerate(read_dataframe(captions) if is_dataframe(captions) else _checked(captions), 1)
     return (sample for _, sample in marked_repeats((Place(Path("captions"), number, "row"), sample) for number, sample in placed))
 

@@ -5,8 +5,20 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
+from caplens.data.columns import ColumnChoice, Columns
+from caplens.data.encodings import as_utf8
 from caplens.data.files import Place, Source, on_disk
-from caplens.data.formats import coco, crossmodal3600, delimited, dictionary, jsonl, parquet
+from caplens.data.formats import (
+    coco,
+    crossmodal3600,
+    delimited,
+    dictionary,
+    jsonl,
+    parquet,
+    photo_folder,
+    spreadsheet,
+    webdataset,
+)
 from caplens.data.formats.detection import detect_format
 from caplens.data.rows import Row, sample_from_row
 from caplens.data.sample import Sample
@@ -18,13 +30,15 @@ from caplens.terminal import visible
 class SampleFile:
     """The samples of a file, read again each time one iterates over it.
 
-    JSONL, CSV, TSV and Parquet are read as a stream; a JSON document is read whole. An id may appear once for each system and
-    language.
+    JSONL, CSV, TSV, Excel, Parquet and tars are read as a stream; a JSON document is read whole. An id may appear once for each
+    system and language.
 
     Parameters
     ----------
     path
-        The file; `-` is standard input.
+        The file, or a folder of photos or of files; `-` is standard input.
+    columns
+        Field -> the column that holds it, where a table calls them otherwise: `{"caption": "ALT"}`.
     caption_required
         Whether every row needs a caption; a file of references has none.
     mark_repeats
@@ -41,9 +55,19 @@ class SampleFile:
     ...     print(sample.id, sample.caption)
     """
 
-    def __init__(self, path: str | PathLike[str], *, caption_required: bool = True, mark_repeats: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        columns: ColumnChoice | None = None,
+        caption_required: bool = True,
+        mark_repeats: bool = False,
+    ) -> None:
         self.path = on_disk(path)
-        self.format, self._document = detect_format(self.path)
+        if not self.path.is_dir() and not _is_json(self.path):
+            self.path = as_utf8(self.path)
+        self.format, self._document = detect_format(self.path, columns)
+        self.columns = dict(columns or {})
         self._caption_required, self._mark_repeats = caption_required, mark_repeats
 
     def __iter__(self) -> Iterator[Sample]:
@@ -55,13 +79,33 @@ class SampleFile:
     def placed(self) -> Iterator[tuple[Place, Sample]]:
         """Each sample with its place in the file, whether or not its id appeared before."""
         place = None
-        with Source(self.path) as source:
-            for place, row in track(self._rows(source), f"reading {self.path.name}", source.size, source.position):
-                yield place, sample_from_row(row, place, caption_required=self._caption_required)
+        columns = Columns(self.columns)
+        for place, row in columns.rows(self._read_rows(columns), by_row=self.format in _NAMED_IN_ROWS):
+            yield place, sample_from_row(row, place, caption_required=self._caption_required)
         if place is None:
             raise InputError(f"{self.path}: there are no samples in the file.")
 
-    def _rows(self, source: Source) -> Iterator[tuple[Place, Row]]:
+    def _read_rows(self, columns: Columns) -> Iterator[tuple[Place, Row]]:
+        if self.format == "folder":
+            yield from self._folder_rows(columns)
+            return
+        with Source(self.path) as source:
+            yield from track(self._rows(source, columns), f"reading {self.path.name}", source.size, source.position)
+
+    def _folder_rows(self, columns: Columns) -> Iterator[tuple[Place, Row]]:
+        """Of a folder: its table of captions, its parts one after the other, or its photos."""
+        table, parts = photo_folder.table_of(self.path), photo_folder.parts_of(self.path)
+        if table is None and not parts:
+            yield from photo_folder.photo_rows(self.path)
+            return
+        for path in parts if table is None else [table]:
+            part = SampleFile(path, columns=self.columns, caption_required=self._caption_required)
+            for place, row in columns.rows(part._read_rows(columns), by_row=part.format in _NAMED_IN_ROWS):
+                image = row.get("image")
+                named = table is not None and isinstance(image, str) and image
+                yield place, {**row, "image": photo_folder.path_inside(self.path, str(image), place)} if named else row
+
+    def _rows(self, source: Source, columns: Columns) -> Iterator[tuple[Place, Row]]:
         match self.format:
             case "jsonl":
                 return jsonl.read_rows(source)
@@ -69,9 +113,15 @@ class SampleFile:
                 read_rows = crossmodal3600.caption_rows if self._caption_required else crossmodal3600.reference_rows
                 return read_rows(source)
             case "csv" | "tsv":
-                return delimited.read_rows(source)
+                return delimited.read_rows(source, columns)
             case "parquet":
-                return parquet.read_rows(self.path)
+                return parquet.read_rows(self.path, columns)
+            case "arrow":
+                return parquet.read_arrow_rows(self.path, columns)
+            case "xlsx":
+                return spreadsheet.read_rows(self.path, columns)
+            case "webdataset":
+                return webdataset.read_rows(source)
             case "coco-results" | "json":
                 return coco.result_rows(self._document, self.path)
             case "coco-annotations" if self._caption_required:
@@ -80,6 +130,16 @@ class SampleFile:
                 return coco.annotation_rows(self._document, self.path)
             case _:
                 return dictionary.read_rows(self._document, self.path, captions=self._caption_required)
+
+
+_NAMED_IN_ROWS = ("jsonl", "json", "coco-results", "webdataset")
+"""Formats whose rows name their columns one by one."""
+
+
+def _is_json(path: Path) -> bool:
+    """Whether a file is JSON, which is always UTF-8, or begins like one."""
+    with Source(path) as source:
+        return source.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
 def marked_repeats(placed: Iterable[tuple[Place, Sample]]) -> Iterator[tuple[Place, Sample]]:

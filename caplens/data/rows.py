@@ -4,6 +4,7 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
+from caplens.data.aliases import field_meant_by
 from caplens.data.files import Place
 from caplens.data.formats.json_document import finite_number, parse_json, to_json
 from caplens.data.languages import base_language
@@ -124,6 +125,9 @@ def _is_own_column(name: str, value: Any, sample: Sample) -> bool:
     """Whether a column of this name is read back to `meta`, as it is."""
     if name == "source":
         return sample.source is None and not isinstance(value, str)
+    meant = field_meant_by(name)
+    if meant is not None and not getattr(sample, meant):
+        return False
     return canonical_name(name) == name and name not in (*FIELDS, "meta")
 
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 
-from caplens.data.formats import coco, delimited, dictionary, jsonl, parquet
+from caplens.data.formats import coco, delimited, dictionary, jsonl, parquet, spreadsheet
 from caplens.data.formats.formulas import formulas_allowed
 from caplens.data.replacing import ensure_apart, replacing
 from caplens.data.sample import Sample
@@ -18,12 +18,13 @@ ONE_FILE: dict[str, Writer] = {
     "csv": lambda samples, path: delimited.write(samples, path, ","),
     "tsv": lambda samples, path: delimited.write(samples, path, "\t"),
     "parquet": parquet.write,
+    "xlsx": spreadsheet.write,
 }
 TWO_FILES: dict[str, tuple[Writer, Writer]] = {
     "coco": (coco.write_results, coco.write_annotations),
     "dictionary": (dictionary.write_captions, dictionary.write_references),
 }
-SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".xlsx": "xlsx"}
 FORMATS = [*ONE_FILE, *TWO_FILES]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, TypeVar
 import numpy as np
 
 from caplens.arrays import Floats
+from caplens.data.formats import spreadsheet
 from caplens.data.formats.formulas import formulas_allowed, guarded
 from caplens.data.formats.json_document import to_json
 from caplens.data.replacing import replacing
@@ -81,15 +82,15 @@ class Result(ABC):
         return frame
 
     def save(self, path: str | PathLike[str], *, allow_formulas: bool = False) -> None:
-        """Write the result: all of it to `.json`, its rows to `.jsonl`, `.csv`, `.tsv` or `.parquet`.
+        """Write the result: all of it to `.json`, its rows to `.jsonl`, `.csv`, `.tsv`, `.xlsx` or `.parquet`.
 
         Parameters
         ----------
         path
             The file; its suffix names the format.
         allow_formulas
-            Whether text that a spreadsheet would run as a formula is written to `.csv` and `.tsv` as it is, without an apostrophe
-            before it.
+            Whether text that a spreadsheet would run as a formula is written to `.csv`, `.tsv` and `.xlsx` as it is, without an
+            apostrophe before it.
 
         Raises
         ------
@@ -170,6 +171,7 @@ TEXT_WRITERS: dict[str, Callable[[Iterable[ResultRow], TextIO], None]] = {
 ROW_WRITERS: dict[str, Callable[[Iterable[ResultRow], Path], None]] = {
     **{suffix: _to_file(write) for suffix, write in TEXT_WRITERS.items()},
     ".parquet": write_parquet,
+    ".xlsx": spreadsheet.write_rows,
 }
 
 

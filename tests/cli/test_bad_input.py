@@ -22,9 +22,9 @@ def _lines(*rows):
         (_lines(GOOD, '{"id": "2", "caption": "a'), ["line 2", "broken JSON"]),
         (_lines('{"id": "2", "caption": "a', GOOD), ["line 1", "broken JSON"]),
         (_lines(GOOD, "[1, 2]"), ["line 2", "object"]),
-        (_lines(GOOD, {"id": "2", "text": "a cat"}), ["line 2", "no 'caption'", "'text'"]),
+        (_lines(GOOD, {"id": "2", "words": "a cat"}), ["line 2", "no 'caption'", "'words'"]),
         (_lines(GOOD, {"caption": "a cat"}), ["line 2", "no 'id'"]),
-        (_lines({"id": "2", "text": "a cat"}), ["line 1", "no 'caption'"]),
+        (_lines({"id": "2", "words": "a cat"}), ["line 1", "no 'caption'"]),
         (_lines(GOOD, {**OTHER, "lang": "xx"}), ["line 2", "unknown language code 'xx'", "caplens list languages"]),
         (_lines(GOOD, {**OTHER, "ratings": ["good"]}), ["line 2", "'ratings' must be numbers", "'good'"]),
         (_lines(GOOD, {**OTHER, "ratings": True}), ["line 2", "'ratings' must be numbers"]),
@@ -72,7 +72,7 @@ def test_an_empty_name(caplens, write):
 def test_a_folder_in_the_place_of_a_file(caplens, tmp_path):
     said = caplens("score", tmp_path)
     assert said.status == 2
-    assert "this is a folder" in said.err
+    assert "the folder has no photos" in said.err
 
 
 def test_no_file_at_all(caplens):

@@ -6,21 +6,24 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+from caplens.data.aliases import folded
+from caplens.data.columns import ColumnChoice, Columns, knows_columns
 from caplens.data.files import Place, Source, max_line_bytes, too_long
 from caplens.data.formats.formulas import guarded, unguarded
-from caplens.data.rows import FIELDS, Row, canonical_name, cells_from_sample, row_from_cells
+from caplens.data.rows import FIELDS, Row, cells_from_sample, row_from_cells
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 
 
-def delimiter_of(header: str) -> str | None:
-    """The separator of a header line that names the columns of samples, or None if it does not."""
+def delimiter_of(header: str, choice: ColumnChoice | None = None) -> str | None:
+    """The separator of a header line that names the columns of samples, or those chosen; None if it does not."""
+    chosen = {folded(column) for column in (choice or {}).values()}
     for delimiter in "\t,;":
         try:
             names = next(csv.reader([header], delimiter=delimiter), [])
         except csv.Error:
             continue
-        if len(names) > 1 and {canonical_name(name) for name in names} & {"id", "image_id", "caption", "references"}:
+        if len(names) > 1 and (knows_columns(names) or chosen & set(map(folded, names))):
             return delimiter
     return None
 
@@ -51,14 +54,15 @@ class RowLines:
         self._first, self._size = None, 0
 
 
-def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
+def read_rows(source: Source, columns: Columns | None = None) -> Iterator[tuple[Place, Row]]:
     lines = RowLines(source)
     first = next(lines)
-    delimiter = delimiter_of(first) or ","
+    columns = columns or Columns()
+    delimiter = delimiter_of(first, columns.choice) or ","
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     start = 1
     try:
-        header = [canonical_name(name.strip()) for name in next(reader)]
+        header = columns.renamed(next(reader), Place(source.path, 1))
         repeated = {name for name, count in Counter(header).items() if count > 1}
         if repeated:
             raise InputError(f"{Place(source.path, 1)}: the column {min(repeated)!r} appears twice. Rename one of them.")

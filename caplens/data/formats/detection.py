@@ -4,30 +4,47 @@ import json
 from pathlib import Path
 from typing import Any
 
+from caplens.data.aliases import field_meant_by
+from caplens.data.columns import ColumnChoice
 from caplens.data.files import Place, Source
-from caplens.data.formats import crossmodal3600, delimited
+from caplens.data.formats import crossmodal3600, delimited, spreadsheet, webdataset
 from caplens.data.formats.json_document import check_memory, read_document
 from caplens.data.rows import canonical_name
-from caplens.errors import InputError
+from caplens.errors import InputError, option
+
+_OLD_EXCEL, _ARROW = b"\xd0\xcf\x11\xe0", b"\xff\xff\xff\xff"
+"""First bytes of a file."""
 
 
-def detect_format(path: Path) -> tuple[str, Any]:
-    """The format (jsonl, crossmodal-3600, csv, tsv, parquet, json, coco-results, coco-annotations or dictionary), and the whole
-    document where the format cannot be read as a stream.
+def detect_format(path: Path, choice: ColumnChoice | None = None) -> tuple[str, Any]:
+    """The format, and the whole document where it cannot be read as a stream. `choice` names columns of a table.
+
+    Formats are jsonl, crossmodal-3600, csv, tsv, parquet, arrow, xlsx, webdataset, folder, json, coco-results, coco-annotations
+    and dictionary.
     """
+    if path.is_dir():
+        return "folder", None
     with Source(path) as source:
         head = source.first_line()
         if not head or head.isspace():
             raise InputError(f"{path}: the file is empty, or begins with nothing but empty lines.")
-        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError(f"{path}: this is UTF-16. Convert it, e.g. with: iconv -f utf-16 -t utf-8 {path.name}")
         if head.startswith(b"PAR1"):
             if source.packed:
                 raise InputError(f"{path}: a compressed Parquet file cannot be read. Decompress it first.")
             return "parquet", None
+        if head.startswith(spreadsheet.MAGIC):
+            if spreadsheet.is_workbook(path):
+                return "xlsx", None
+            raise InputError(f"{path}: this is a zip file, and no Excel workbook. Unpack it first.")
+        if head.startswith(_OLD_EXCEL):
+            raise InputError(f"{path}: this is an old Excel file (.xls). Save it as .xlsx or CSV.")
+        if head.startswith(_ARROW):
+            return "arrow", None
+        if webdataset.is_tar(head):
+            return "webdataset", None
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         if start[:1] not in (b"{", b"["):
-            return _detect_table(path, start), None
+            return _detect_table(path, start, choice), None
         if start[:1] == b"{" and (lines := _format_of_lines(start, path)) is not None:
             return lines, None
     with Source(path) as source:
@@ -42,13 +59,14 @@ def _document_format(document: Any) -> str:
     return "coco-annotations" if "annotations" in document else "dictionary"
 
 
-def _detect_table(path: Path, start: bytes) -> str:
+def _detect_table(path: Path, start: bytes, choice: ColumnChoice | None) -> str:
     header = start.split(b"\n", 1)[0].decode("utf-8", errors="replace").rstrip("\r")
-    delimiter = delimited.delimiter_of(header)
+    delimiter = delimited.delimiter_of(header, choice)
     if delimiter is None:
         raise InputError(
             f"{path}, line 1: the format is not recognised. It should be JSONL, JSON (COCO or {{id: caption}}), Parquet, or"
-            " CSV/TSV whose first line names the columns, among them 'id' and 'caption'."
+            " CSV/TSV whose first line names the columns, among them 'id' and 'caption'. Name columns that are called"
+            f" otherwise with {option('columns', 'caption=ALT,image=File')}."
         )
     return "tsv" if delimiter == "\t" else "csv"
 
@@ -67,5 +85,5 @@ def _format_of_lines(start: bytes, path: Path) -> str | None:
     names = set(first) if isinstance(first, dict) else set()
     if crossmodal3600.KEY in names:
         return "crossmodal-3600"
-    is_sample = bool({"id", "image_id", "caption"} & set(map(canonical_name, names)))
+    is_sample = bool({"id", "image_id", "caption"} & set(map(canonical_name, names))) or "caption" in map(field_meant_by, names)
     return "jsonl" if rest.strip() or is_sample else None

@@ -1,17 +1,21 @@
 """Parquet, through pyarrow (the `parquet` extra)."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from caplens.arrays import Flags, Floats
+from caplens.data.columns import Columns
+from caplens.data.extracted import extracted_image
 from caplens.data.files import Place, max_line_bytes, too_long
 from caplens.data.formats.json_document import to_json
-from caplens.data.rows import FIELDS, Row, canonical_name, from_cell, row_from_sample
+from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
 from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
+from caplens.libraries import install_command
 
 _BATCH = 10_000
 _GROUP_PER_LINE, _BATCH_PER_LINE = 32, 4
@@ -27,41 +31,71 @@ def _pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MissingExtraError("Reading or writing Parquet", "pyarrow", "pip install 'caplens[parquet]'") from None
+        raise MissingExtraError("Reading or writing Parquet", "pyarrow", install_command("parquet")) from None
     return pyarrow
 
 
-def read_rows(path: Path) -> Iterator[tuple[Place, Row]]:
+def read_rows(path: Path, columns: Columns | None = None) -> Iterator[tuple[Place, Row]]:
     arrow = _pyarrow()
     try:
-        number = 0
-        long: dict[Any, Any] = {}
         with arrow.parquet.ParquetFile(path) as table:
-            names = _checked_names(table, path)
-            for batch in _batches(arrow, table, path):
-                columns = [
-                    _values(arrow, column, f"{path}: the column {name!r}")
-                    for column, name in zip(batch.columns, names, strict=True)
-                ]
-                for values in zip(*(_shared(column, long) for column in columns), strict=True):
-                    number += 1
-                    place = Place(path, number, "row")
-                    yield (
-                        place,
-                        {
-                            name: from_cell(name, value, place) if isinstance(value, str) else value
-                            for name, value in zip(names, values, strict=True)
-                            if value is not None or name == "caption"
-                        },
-                    )
+            names = _checked_names(table.schema_arrow.names, path, columns or Columns())
+            yield from _rows_of(arrow, _batches(arrow, table, path), names, path)
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: not a readable Parquet file ({reason}). Get it again.") from None
 
 
-def _checked_names(table: Any, path: Path) -> list[str]:
+def read_arrow_rows(path: Path, columns: Columns | None = None) -> Iterator[tuple[Place, Row]]:
+    """The rows of an Arrow stream, as `datasets` of Hugging Face keeps them on disk."""
+    arrow = _pyarrow()
+    try:
+        with arrow.memory_map(str(path)) as file, arrow.ipc.open_stream(file) as stream:
+            names = _checked_names(stream.schema.names, path, columns or Columns())
+            yield from _rows_of(arrow, _valid_batches(stream), names, path)
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: not a readable Arrow file ({reason}). Get it again.") from None
+
+
+def _valid_batches(stream: Any) -> Iterator[Any]:
+    for batch in stream:
+        batch.validate(full=True)
+        yield from (batch.slice(start, _BATCH) for start in range(0, batch.num_rows, _BATCH))
+
+
+def _rows_of(arrow: Any, batches: Iterable[Any], names: Sequence[str], path: Path) -> Iterator[tuple[Place, Row]]:
+    number = 0
+    long: dict[Any, Any] = {}
+    for batch in batches:
+        by_column = [
+            _values(arrow, column, f"{path}: the column {name!r}") for column, name in zip(batch.columns, names, strict=True)
+        ]
+        for values in zip(*(_shared(column, long) for column in by_column), strict=True):
+            number += 1
+            place = Place(path, number, "row")
+            yield (
+                place,
+                {
+                    name: _value(name, value, place)
+                    for name, value in zip(names, values, strict=True)
+                    if value is not None or name == "caption"
+                },
+            )
+
+
+def _value(name: str, value: Any, place: Place) -> Any:
+    """A value as rows have it: an image inside the table becomes a file."""
+    if name == "image" and isinstance(value, bytes | dict):
+        content, own_name = (value.get("bytes"), value.get("path")) if isinstance(value, dict) else (value, None)
+        own_name = own_name if isinstance(own_name, str) else None
+        return extracted_image(own_name, content, place) if isinstance(content, bytes) and content else own_name
+    return from_cell(name, value, place) if isinstance(value, str) else value
+
+
+def _checked_names(header: Sequence[str], path: Path, columns: Columns) -> list[str]:
     """The names of the columns, of which none may appear twice."""
-    names = [canonical_name(name) for name in table.schema_arrow.names]
+    names = columns.renamed(header, Place(path))
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(f"{path}: the column {repeated[0]!r} appears twice. Rename one of them.")
@@ -114,6 +148,41 @@ def _value_count(arrow: Any, column: Any) -> int:
     while arrow.types.is_list(column.type) or arrow.types.is_large_list(column.type):
         column = column.flatten()
     return len(column)
+
+
+def row_count(path: Path) -> int:
+    """How many rows a file says it has."""
+    arrow = _pyarrow()
+    with arrow.parquet.ParquetFile(path) as table:
+        return int(table.metadata.num_rows)
+
+
+def copy_rows(path: Path, target: Path, kept: Flags, scores: Floats, column: str) -> None:
+    """Copy the rows that are kept with all their columns, and their scores in a column of their own.
+
+    A column that has the name of the scores already is called `NAME (input)`, as in results.
+    """
+    arrow = _pyarrow()
+    try:
+        with arrow.parquet.ParquetFile(path) as table:
+            names = [f"{name} (input)" if name == column else name for name in table.schema_arrow.names]
+            schema = arrow.schema(
+                [
+                    *(field.with_name(name) for field, name in zip(table.schema_arrow, names, strict=True)),
+                    (column, arrow.float64()),
+                ]
+            )
+            start = 0
+            with arrow.parquet.ParquetWriter(target, schema) as writer:
+                for batch in _batches(arrow, table, path):
+                    rows = slice(start, start + batch.num_rows)
+                    start += batch.num_rows
+                    if kept[rows].any():
+                        columns = [*batch.columns, arrow.array(scores[rows])]
+                        selected = arrow.RecordBatch.from_arrays(columns, schema=schema).filter(arrow.array(kept[rows]))
+                        writer.write_batch(selected)
+    except (arrow.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a readable Parquet file ({' '.join(str(error).split())}). Get it again.") from None
 
 
 def write(samples: Iterable[Sample], path: Path) -> None:

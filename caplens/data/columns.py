@@ -1,0 +1,213 @@
+"""The columns of tables that people have: `Alt-Text`, `Bild` and `Sprache` mean caption, image and language.
+
+A column that caplens knows by its own name stands for itself. Where one is missing, a column with a usual name for it is taken,
+which is said; a table with one column for each language becomes one row for each language.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+
+from caplens.data.aliases import ALIASES, field_meant_by, folded
+from caplens.data.files import Place
+from caplens.data.languages import base_language, language_names
+from caplens.data.rows import FIELDS, Row, canonical_name
+from caplens.data.sample import IMAGE_ID
+from caplens.errors import InputError, option
+from caplens.progress import logger
+from caplens.terminal import visible
+
+_NATIVE_NAMES = {
+    "deutsch": "de", "englisch": "en", "anglais": "en", "inglés": "en", "ingles": "en", "arabisch": "ar", "arabe": "ar",
+    "عربي": "ar", "العربية": "ar", "عربية": "ar", "français": "fr", "französisch": "fr", "español": "es", "spanisch": "es",
+    "espagnol": "es", "italiano": "it", "italienisch": "it", "português": "pt", "portugiesisch": "pt", "nederlands": "nl",
+    "türkçe": "tr", "türkisch": "tr", "čeština": "cs", "tschechisch": "cs", "polski": "pl", "polnisch": "pl", "русский": "ru",
+    "russisch": "ru", "українська": "uk", "ukrainisch": "uk", "中文": "zh", "简体中文": "zh", "汉语": "zh", "chinesisch": "zh",
+    "日本語": "ja", "japanisch": "ja", "한국어": "ko", "koreanisch": "ko",
+    "हिन्दी": "hi", "हिंदी": "hi", "فارسی": "fa", "עברית": "he",
+    "mandarin": "zh", "farsi": "fa", "norwegian": "no", "filipino": "fil", "greek": "el", "swahili": "sw", "quechua": "quz",
+}  # fmt: skip
+_FEWEST_LANGUAGES = 2
+"""Columns of languages that make a table a wide one."""
+ColumnChoice = Mapping[str, str]
+"""Field -> the column that holds it."""
+
+
+def parsed_columns(texts: Iterable[str]) -> dict[str, str]:
+    """`caption=ALT,image=Datei` -> field by field; an error for a field that does not exist."""
+    columns: dict[str, str] = {}
+    for text in texts:
+        for part in text.split(","):
+            field, sign, name = part.partition("=")
+            field = field.strip().lower()
+            if not sign or not name.strip() or field not in (*FIELDS, IMAGE_ID):
+                raise InputError(
+                    f"{part!r}: write FIELD=COLUMN, as in {option('columns', 'caption=ALT,image=File')}; fields are"
+                    f" {', '.join(FIELDS)} and {IMAGE_ID}."
+                )
+            if columns.setdefault(field, name.strip()) != name.strip():
+                raise InputError(f"two columns are named for {field!r}. Name one.")
+    return columns
+
+
+class Columns:
+    """What the columns of a file mean.
+
+    Parameters
+    ----------
+    choice
+        Field -> the column that holds it, as the user says.
+    """
+
+    def __init__(self, choice: ColumnChoice | None = None) -> None:
+        self.choice = dict(choice or {})
+        self._languages: dict[str, str] = {}
+        """Column -> language, of a table with one column for each."""
+        self._new_names: dict[str, str] | None = None
+        """Of rows that name their columns one by one, by the first of them."""
+        self._said: set[str] = set()
+
+    def renamed(self, header: Sequence[str], place: Place) -> list[str]:
+        """The header with the names of fields where a column stands for one."""
+        names = [canonical_name(name.strip()) for name in header]
+        for field, column in self.choice.items():
+            chosen = next((number for number, name in enumerate(header) if folded(name) == folded(column)), None)
+            if chosen is None:
+                raise InputError(f"{place}: there is no column {column!r} (columns: {_listed(header)}).")
+            # A column of the field's own name that is not meant gets another.
+            names = [f"{name} (not used)" if name == field else name for name in names]
+            names[chosen] = field
+        if not {"caption", "lang"} & set(names):
+            self._languages = _languages_of(names)
+        if self._languages:
+            self._say(f"{place.file.name}: one column for each language: {', '.join(self._languages.values())}")
+        for field in ALIASES:
+            if field not in names and not (field == "id" and IMAGE_ID in names):
+                self._take_alias(field, names, header, place)
+        return names
+
+    def _take_alias(self, field: str, names: list[str], header: Sequence[str], place: Place) -> None:
+        if field == "caption" and (self._languages or "references" in names):
+            return
+        meant = [number for number, name in enumerate(names) if name not in FIELDS and field_meant_by(name) == field]
+        if field == "caption" and len(meant) > 1:
+            raise InputError(
+                f"{place}: the columns {_listed([header[number] for number in meant])} could each be the caption. Name the one"
+                f" that is meant: {option('columns', f'caption={header[meant[0]]}')}."
+            )
+        if meant:
+            names[meant[0]] = field
+            self._say(f"{place.file.name}: the column {header[meant[0]]!r} is read as the {_SAID.get(field, field)}")
+
+    def rows(self, placed: Iterable[tuple[Place, Row]], *, by_row: bool) -> Iterator[tuple[Place, Row]]:
+        """The rows of a file, one for each language of a wide table; a row without an id has that of its image.
+
+        `by_row`: whether each row names its columns, so that there was no header to rename.
+        """
+        seen: dict[tuple[object, ...], int] = {}
+        for place, row in placed:
+            named = self._with_new_names(row, place) if by_row else row
+            for narrow in self._by_language(named):
+                _name_language(narrow)
+                self._identify(narrow, place, seen)
+                yield place, narrow
+
+    def _with_new_names(self, row: Row, place: Place) -> Row:
+        if self._new_names is None:
+            names = self.renamed(list(row), place)
+            self._new_names = {old: new for old, new in zip(row, names, strict=True) if old != new and canonical_name(old) != new}
+        if not self._new_names:
+            return row
+        renamed: Row = {self._new_names.get(name, name): value for name, value in row.items()}
+        # A row that has both a column and its other name keeps both.
+        return renamed if len(renamed) == len(row) else row
+
+    def _by_language(self, row: Row) -> Iterator[Row]:
+        if not self._languages:
+            yield row
+            return
+        shared = {name: value for name, value in row.items() if name not in self._languages}
+        for name, lang in self._languages.items():
+            yield {**shared, "caption": row.get(name), "lang": lang}
+
+    def _identify(self, row: Row, place: Place, seen: dict[tuple[object, ...], int]) -> None:
+        image = row.get("image")
+        if row.get("id") is None and row.get(IMAGE_ID) is None and isinstance(image, str) and image:
+            self._say(f"{place.file.name}: there is no column 'id', so captions are known by their images")
+            key = (image, row.get("lang"), row.get("system"))
+            seen[key] = seen.get(key, 0) + 1
+            row["id"] = image if seen[key] == 1 else f"{image}#{seen[key]}"
+
+    def _say(self, what: str) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            logger.info(f"{visible(what)}.")
+
+
+_SAID = {"lang": "language"}
+
+
+def knows_columns(header: Sequence[str]) -> bool:
+    """Whether a line looks like the header of a table of captions."""
+    names = {canonical_name(name) for name in header}
+    fields = [field_meant_by(name) for name in header]
+    return bool(
+        names & {"id", IMAGE_ID, "caption", "references"}
+        or "caption" in fields
+        or (("image" in fields or "image" in names) and len(_languages_of(header)) >= _FEWEST_LANGUAGES)
+    )
+
+
+def _languages_of(names: Iterable[str]) -> dict[str, str]:
+    """Column -> language, of columns that are called as a language, or as a caption in one; none if there are fewer than two."""
+    languages: dict[str, str] = {}
+    for name in names:
+        lang = _language_of(name)
+        if lang is not None:
+            if lang in languages.values():
+                return {}
+            languages[name] = lang
+    return languages if len(languages) >= _FEWEST_LANGUAGES else {}
+
+
+def _language_of(name: str) -> str | None:
+    """`de`, `Deutsch`, `caption_de`, `Alt-Text (de)` -> de"""
+    words = folded(name)
+    if (lang := language_code(words)) is not None and canonical_name(name) not in FIELDS and words not in _NO_LANGUAGES:
+        return lang
+    first, _, last = words.rpartition(" ")
+    if first and (first == "caption" or field_meant_by(first) == "caption"):
+        return language_code(last)
+    return None
+
+
+_NO_LANGUAGES = frozenset({"id", "no", "to", "is", "as", "or", "so", "an", "be", "my", "he", "ch", "nr"})
+"""Codes of languages that are words, or names of other columns."""
+
+
+def language_code(text: str) -> str | None:
+    """The code of a language by its code, its English name, or its own name; None for anything else."""
+    name = text.strip().casefold()
+    if name in _NATIVE_NAMES:
+        return _NATIVE_NAMES[name]
+    if name in _english_names():
+        return _english_names()[name]
+    try:
+        return base_language(text.strip()) if len(name.replace("_", "-").split("-")[0]) in (2, 3) else None
+    except InputError:
+        return None
+
+
+@cache
+def _english_names() -> dict[str, str]:
+    return {name.casefold(): code for code, name in language_names().items()}
+
+
+def _name_language(row: Row) -> None:
+    """A language that is written out becomes its code."""
+    lang = row.get("lang")
+    if isinstance(lang, str) and lang.strip().casefold() in {**_NATIVE_NAMES, **_english_names()}:
+        row["lang"] = language_code(lang)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in list(names)[:12])

@@ -1,0 +1,163 @@
+"""Folders as tables: photos with captions beside or inside them, and folders of Hugging Face `datasets`.
+
+A caption is the text file beside its photo (`cat.txt` for `cat.jpg`), else what the photo says itself: the description in its
+XMP, IPTC or EXIF data, where programs for photographers write it.
+"""
+
+import html
+import os
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from PIL.Image import Exif
+
+from caplens.data.files import Place, Source, open_regular
+from caplens.data.image_folder import SUFFIXES
+from caplens.data.rows import Row
+from caplens.errors import InputError
+
+TABLES = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+"""What Hugging Face calls the captions of a folder of images."""
+PARTS = (".parquet", ".arrow", ".tar")
+"""Files of which a data set has several."""
+_SIDECARS = (".txt", ".caption")
+_HEAD = 1 << 18
+"""Bytes at the start of a photo in which its description is looked for."""
+_XMP, _EXIF, _PHOTOSHOP = b"http://ns.adobe.com/xap/1.0/\0", b"Exif\0\0", b"Photoshop 3.0\0"
+_XMP_DESCRIPTION = re.compile(rb"<dc:description>\s*<rdf:Alt>\s*<rdf:li[^>]*>([^<]*)</rdf:li>")
+_IPTC_RESOURCE, _IPTC_CAPTION = 0x0404, (2, 120)
+_IMAGE_DESCRIPTION, _XP_TITLE, _XP_COMMENT = 270, 40091, 40092
+_START_OF_SCAN = 0xDA
+
+
+def table_of(folder: Path) -> Path | None:
+    """The table of captions of a folder of images, where it has one."""
+    return next((folder / name for name in TABLES if (folder / name).is_file()), None)
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The files of a data set in parts, in order."""
+    for suffix in PARTS:
+        parts = sorted(path for path in folder.rglob(f"*{suffix}") if path.is_file() and not path.name.startswith("."))
+        if parts:
+            return parts
+    return []
+
+
+def path_inside(folder: Path, name: str, place: Place) -> str:
+    """The path of an image that a table in the folder names; an error if that is not below the folder."""
+    root = os.path.abspath(folder)  # noqa: PTH100
+    path = os.path.normpath(os.path.join(root, name))  # noqa: PTH118
+    if not path.startswith(os.path.join(root, "")):  # noqa: PTH118
+        raise InputError(f"{place}: the image {name} is outside the folder {folder}. Move it there.")
+    return path
+
+
+def photo_rows(folder: Path) -> Iterator[tuple[Place, Row]]:
+    """One row for each photo below the folder, in the order of names."""
+    paths = sorted(
+        Path(parent) / name
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.lower().endswith(SUFFIXES) and not name.startswith(".")
+    )
+    if not paths:
+        raise InputError(f"{folder}: the folder has no photos ({', '.join(SUFFIXES)}), and no table of captions.")
+    for path in paths:
+        name = path.relative_to(folder).as_posix()
+        yield Place(path), {"id": name, "image": str(path), "caption": _caption_of(path)}
+
+
+def _caption_of(path: Path) -> str:
+    for suffix in _SIDECARS:
+        sidecar = path.with_suffix(suffix)
+        if sidecar.is_file():
+            with Source(sidecar) as source:
+                return source.text().strip()
+    return description_of(path)
+
+
+def description_of(path: Path) -> str:
+    """What a JPEG says about itself; empty if it says nothing, or is damaged."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(_HEAD)
+    except OSError:
+        # The photo is said to be unreadable when it is scored.
+        return ""
+    found = dict.fromkeys(("xmp", "iptc", "exif"), "")
+    for marker, content in _segments(head):
+        if marker == 0xE1 and content.startswith(_XMP):
+            match = _XMP_DESCRIPTION.search(content)
+            found["xmp"] = html.unescape(match[1].decode("utf-8", "replace")) if match else ""
+        elif marker == 0xE1 and content.startswith(_EXIF):
+            found["exif"] = _exif_description(content)
+        elif marker == 0xED and content.startswith(_PHOTOSHOP):
+            found["iptc"] = _iptc_caption(content[len(_PHOTOSHOP) :])
+    return next((text.strip("\0 \r\n\t") for text in found.values() if text.strip("\0 \r\n\t")), "")
+
+
+def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The segments of a JPEG before its pixels: marker and content."""
+    place = 2 if data.startswith(b"\xff\xd8") else len(data)
+    while place + 4 <= len(data) and data[place] == 0xFF and data[place + 1] != _START_OF_SCAN:
+        size = int.from_bytes(data[place + 2 : place + 4], "big")
+        yield data[place + 1], data[place + 4 : place + 2 + size]
+        place += 2 + max(size, 2)
+
+
+def _exif_description(content: bytes) -> str:
+    exif = Exif()
+    try:
+        exif.load(content)
+        plain = exif.get(_IMAGE_DESCRIPTION)
+        if isinstance(plain, str) and plain.strip("\0 "):
+            # Old programs write UTF-8 where the standard has ASCII, and Pillow reads it as Latin-1.
+            return _as_utf8(plain)
+        wide = next((value for tag in (_XP_TITLE, _XP_COMMENT) if (value := exif.get(tag))), b"")
+        return bytes(wide).decode("utf-16-le", "replace")
+    except Exception:
+        # Pillow raises errors of many types for damaged data, which is as good as none.
+        return ""
+
+
+def _as_utf8(text: str) -> str:
+    try:
+        return text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text
+
+
+def _iptc_caption(data: bytes) -> str:
+    """The caption in the resource of Photoshop that holds IPTC."""
+    place = 0
+    while data[place : place + 4] == b"8BIM" and place + 12 <= len(data):
+        (identifier,) = struct.unpack_from(">H", data, place + 4)
+        name_size = data[place + 6] + 1
+        start = place + 6 + name_size + name_size % 2
+        size = int.from_bytes(data[start : start + 4], "big")
+        if identifier == _IPTC_RESOURCE:
+            return _caption_record(data[start + 4 : start + 4 + size])
+        place = start + 4 + size + size % 2
+    return ""
+
+
+def _caption_record(data: bytes) -> str:
+    place = 0
+    while place + 5 <= len(data) and data[place] == 0x1C:
+        size = int.from_bytes(data[place + 3 : place + 5], "big")
+        if (data[place + 1], data[place + 2]) == _IPTC_CAPTION:
+            text = data[place + 5 : place + 5 + size]
+            return text.decode("utf-8") if _is_utf8(text) else text.decode("latin-1")
+        place += 5 + size
+    return ""
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

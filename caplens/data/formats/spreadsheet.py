@@ -1,0 +1,181 @@
+"""Excel workbooks (.xlsx), through openpyxl (the `excel` extra): the first sheet that has a table, and plain tables written."""
+
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
+from pathlib import Path
+from typing import Any
+
+from caplens.data.columns import Columns, knows_columns
+from caplens.data.files import Place, max_line_bytes, open_regular, too_long
+from caplens.data.formats.formulas import guarded, unguarded
+from caplens.data.formats.json_document import to_json
+from caplens.data.rows import FIELDS, Row, cells_from_sample, row_from_cells
+from caplens.data.sample import Sample
+from caplens.errors import InputError, reason
+from caplens.libraries import require
+from caplens.progress import logger
+from caplens.terminal import visible
+
+MAGIC = b"PK\x03\x04"
+_WORKBOOK = "xl/workbook.xml"
+_UNPACKED_PER_LINE = 12
+"""How many times larger than a line all parts of a workbook may be, unpacked."""
+_LONGEST_CELL = 32_767
+_MOST_ROWS = 1_048_575
+_HEADER_ROWS = 20
+"""Rows among which the header is looked for: titles may stand above it."""
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_WIDTHS = {"caption": 60, "reasons": 60, "id": 18, "image": 24}
+_FEATURE, _EXTRA = "Reading or writing Excel files", "excel"
+
+
+def is_workbook(path: Path) -> bool:
+    """Whether a zip file is an Excel workbook."""
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            return _WORKBOOK in archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
+
+
+def read_rows(path: Path, columns: Columns | None = None) -> Iterator[tuple[Place, Row]]:
+    """The rows below the header of the first visible sheet whose columns are those of captions."""
+    columns = columns or Columns()
+    _check_size(path)
+    openpyxl = require("openpyxl", _FEATURE, _EXTRA)
+    book = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            yield from _rows_of(path, book, columns)
+    except InputError:
+        raise
+    except Exception as error:
+        # openpyxl raises errors of many types for workbooks that are damaged.
+        raise InputError(f"{path}: this workbook cannot be read ({reason(error)}). Save it again, or as CSV.") from None
+    finally:
+        if book is not None:
+            book.close()
+
+
+def _check_size(path: Path) -> None:
+    """A small workbook can unpack to gigabytes."""
+    limit = _UNPACKED_PER_LINE * max_line_bytes()
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise InputError(f"{path}: this workbook is damaged ({error}). Save it again.") from None
+    if size > limit:
+        raise too_long(Place(path), "what the workbook holds", limit)
+
+
+def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, Row]]:
+    sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or list(book.worksheets)
+    for sheet in sheets:
+        header = _header_of(sheet, columns)
+        if header is not None:
+            break
+    else:
+        raise InputError(
+            f"{path}: no sheet has columns of captions. The first line should name them, among them 'caption' (or Alt-Text,"
+            " description, …)."
+        )
+    if len(sheets) > 1:
+        logger.info(f"{path.name}: the sheet {visible(sheet.title)!r} is read.")
+    number, cells = header
+    names = _column_names(cells, columns, Place(path, number, "row"))
+    width = len(names)
+    for place_number, row in enumerate(sheet.iter_rows(min_row=number + 1, max_col=width, values_only=True), number + 1):
+        texts = [_text(value) for value in row]
+        if any(texts):
+            place = Place(path, place_number, "row")
+            padded = [*texts, *[""] * (width - len(texts))]
+            yield place, row_from_cells(dict(zip(names, map(unguarded, padded), strict=True)), place)
+
+
+def _column_names(cells: Sequence[str], columns: Columns, place: Place) -> list[str]:
+    """The names of the columns up to the last one that has a name."""
+    width = max(number for number, cell in enumerate(cells, 1) if cell)
+    names = columns.renamed([cell or f"column {number}" for number, cell in enumerate(cells[:width], 1)], place)
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{place}: the column {repeated!r} appears twice. Rename one of them.")
+    return names
+
+
+def _header_of(sheet: Any, columns: Columns) -> tuple[int, list[str]] | None:
+    """The number and cells of the first row that names columns of captions, or those chosen."""
+    if hasattr(sheet, "reset_dimensions"):
+        # What a file says of its own size may be wrong.
+        sheet.reset_dimensions()
+    for number, row in enumerate(sheet.iter_rows(max_row=_HEADER_ROWS, values_only=True), 1):
+        cells = [_text(value).strip() for value in row]
+        if any(cells) and (knows_columns(cells) or set(columns.choice.values()) & set(cells)):
+            return number, cells
+    return None
+
+
+def _text(value: Any) -> str:
+    """A cell as text: whole numbers without a point, dates as ISO 8601."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value)
+
+
+def write(samples: Iterable[Sample], path: Path) -> None:
+    """Samples with lists as JSON inside their cell, as in CSV."""
+    rows = (cells_from_sample(sample) for sample in samples)
+    write_rows(({name: row.get(name, "") for name in (*FIELDS, "meta")} for row in rows), path)
+
+
+def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """A workbook of one sheet, whose first line stays in view."""
+    openpyxl = require("openpyxl", _FEATURE, _EXTRA)
+    styles = require("openpyxl.styles", _FEATURE, _EXTRA)
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("captions")
+    sheet.freeze_panes = "A2"
+    for number, row in enumerate(rows):
+        if not number:
+            _write_header(openpyxl, styles, sheet, list(row))
+        if number >= _MOST_ROWS:
+            raise InputError(f"a sheet holds {_MOST_ROWS:,} rows at most. Write CSV or Parquet.")
+        sheet.append([_cell(value, number + 2) for value in row.values()])
+    book.save(path)
+
+
+def _write_header(openpyxl: Any, styles: Any, sheet: Any, names: Sequence[str]) -> None:
+    letters = require("openpyxl.utils", _FEATURE, _EXTRA)
+    cells = []
+    for place, name in enumerate(names, 1):
+        sheet.column_dimensions[letters.get_column_letter(place)].width = _WIDTHS.get(name, 14)
+        cell = openpyxl.cell.WriteOnlyCell(sheet, value=guarded(name))
+        cell.font = styles.Font(bold=True)
+        cells.append(cell)
+    sheet.append(cells)
+
+
+def _cell(value: Any, row: int) -> Any:
+    """Text is guarded as in CSV; what a cell cannot hold is an error."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, list | dict):
+        value = to_json(value)
+    if not isinstance(value, str):
+        return value
+    if len(value) > _LONGEST_CELL:
+        raise InputError(
+            f"row {row}: a cell of Excel holds {_LONGEST_CELL:,} characters, not {len(value):,}. Write CSV or JSONL."
+        )
+    return guarded(_ILLEGAL.sub("\ufffd", value))
