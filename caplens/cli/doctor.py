@@ -14,7 +14,7 @@ from caplens.cli.options import OutputOptions
 from caplens.cli.output import write_tables
 from caplens.embed import default_store
 from caplens.errors import CaplensError
-from caplens.libraries import require
+from caplens.libraries import install_command, require
 from caplens.metrics.java import coco_folder, find_java
 from caplens.results.table import Table
 from caplens.version import __version__
@@ -22,6 +22,8 @@ from caplens.version import __version__
 _CORE = ("numpy", "scipy", "pillow", "onnxruntime", "typer", "rich", "jinja2", "matplotlib")
 _EXTRAS = {
     "parquet": {"pyarrow": "pyarrow"},
+    "excel": {"openpyxl": "openpyxl"},
+    "langid": {"py3langid": "py3langid"},
     "sacrebleu": {"sacrebleu": "sacrebleu"},
     "cjk": {
         "jieba": "jieba",
@@ -43,6 +45,8 @@ _EXTRAS = {
 }
 _FOR = {
     "parquet": "Parquet files",
+    "excel": "Excel files",
+    "langid": "checking the language of captions",
     "sacrebleu": "the tokenizers 13a and intl",
     "cjk": "the tokenizers jieba, ja-mecab, ko-mecab and newmm",
     "java": "METEOR and SPICE",
@@ -88,7 +92,7 @@ def _extra(extra: str) -> tuple[str, str, str]:
     packages = _EXTRAS[extra]
     missing = [package for module, package in packages.items() if find_spec(module) is None]
     installed = ", ".join(f"{package} {_package(package)[1]}" for package in packages.values() if package not in missing)
-    return "missing" if missing else "ok", installed or "–", f"pip install 'caplens[{extra}]'" if missing else ""
+    return "missing" if missing else "ok", installed or "–", install_command(extra) if missing else ""
 
 
 def _store() -> tuple[str, str, str]:
@@ -101,7 +105,7 @@ def _store() -> tuple[str, str, str]:
 
 def _gpu() -> tuple[str, str, str]:
     if find_spec("torch") is None:
-        return "missing", "–", "needed for large models only; pip install 'caplens[hf]'"
+        return "missing", "–", f"needed for large models only; {install_command('hf')}"
     try:
         device = choose_device("auto", require("torch", "Choosing a device", "hf"))
     except CaplensError as error:
@@ -123,7 +127,7 @@ def _java() -> tuple[str, str, str]:
 def _spice_models() -> tuple[str, str, str]:
     folder = coco_folder()
     if folder is None:
-        return "missing", "–", "pip install 'caplens[java]'"
+        return "missing", "–", install_command("java")
     models = folder / "spice" / "lib" / "stanford-corenlp-3.6.0-models.jar"
     return ("ok", models.name, "") if models.is_file() else ("missing", "–", "downloaded when SPICE is first used (about 400 MB)")
 

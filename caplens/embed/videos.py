@@ -28,6 +28,7 @@ from caplens.embed import images
 from caplens.embed.images import TooLargeError, UnreadableError, image_key, opened
 from caplens.embed.keys import content_key
 from caplens.errors import InputError, MissingExtraError, option
+from caplens.libraries import install_command
 
 DEFAULT_FRAMES = 10
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,mpegts,mpeg,flv,ogg,asf"
@@ -155,7 +156,7 @@ def _av() -> Any:
     try:
         import av
     except ImportError:
-        raise MissingExtraError("Reading videos", "av", "pip install 'caplens[video]'") from None
+        raise MissingExtraError("Reading videos", "av", install_command("video")) from None
     return av
 
 

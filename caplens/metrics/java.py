@@ -11,10 +11,13 @@ import numpy as np
 
 from caplens.arrays import Floats
 from caplens.errors import InputError, MissingExtraError
+from caplens.libraries import install_command
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.lexical import TokenCollector
 from caplens.metrics.options import ScoringOptions
-from caplens.results.scores import RowError, Scores, mean_pool, mean_statistics
+from caplens.results.row_errors import RowError
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_pool, mean_statistics
 from caplens.text.tokenizer import TokenizerChoice
 
 
@@ -42,7 +45,7 @@ class JavaMetric(Metric):
             install = "your system's package manager, e.g. apt-get install default-jre-headless"
             raise MissingExtraError(self.name, "a Java runtime", install)
         if folder is None:
-            raise MissingExtraError(self.name, "pycocoevalcap", "pip install 'caplens[java]'")
+            raise MissingExtraError(self.name, "pycocoevalcap", install_command("java"))
         self.java, self.folder = java, folder / self.name
         self.prepare()
 

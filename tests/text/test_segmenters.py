@@ -46,7 +46,7 @@ def test_a_missing_library_is_one_sentence_with_the_cure(monkeypatch):
 
     get_tokenizer.cache_clear()
     monkeypatch.setitem(sys.modules, "jieba", None)
-    with pytest.raises(MissingExtraError, match=r"'jieba' needs jieba.*pip install 'caplens\[cjk\]'"):
+    with pytest.raises(MissingExtraError, match=r"'jieba' needs jieba.*pip install -c .*constraints.txt 'caplens\[cjk\]'"):
         get_tokenizer("jieba", "zh")
     get_tokenizer.cache_clear()
 
