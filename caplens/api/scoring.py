@@ -2,12 +2,15 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
 
 from caplens.api.metrics import Metrics, metrics_of
 from caplens.arrays import Ints
+from caplens.calibration import CalibrationChoice, add_levels
+from caplens.comparison.language_pairs import compare_language_pairs
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
 from caplens.data.languages import base_language
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
@@ -16,6 +19,9 @@ from caplens.perturbation import check_protocol, get_perturbations, measure_robu
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES, bootstrap_pooled, interval
+
+_BY_TOKENS = "cider"
+"""How the metrics begin whose scores depend on how a language is split into tokens."""
 
 
 def score(
@@ -28,6 +34,8 @@ def score(
     keep_columns: KeepColumns = False,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    calibration: CalibrationChoice = None,
+    pool_languages: bool = False,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> ScoreResult:
@@ -50,6 +58,12 @@ def score(
         Columns of the input that the result carries: True for all, or their names.
     resamples, seed
         Of the bootstrap over images that gives confidence intervals; 0 resamples for none.
+    calibration
+        What `calibrate` returned, or a file of it: says where scores stand between chance and good captions. caplens-mini has one
+        of its own.
+    pool_languages
+        Whether CIDEr has one corpus score for captions in several languages, whose tokens are not comparable; without it, each
+        language has one.
     options, **keywords
         How captions are scored: `model`, `tokenizer`, `lang`, `df`, `prompt`, … as a `ScoringOptions`, or one by one.
 
@@ -77,9 +91,25 @@ def score(
     systems = {system for system in result.systems if system is not None}
     if len(systems) > 1:
         result.warnings.append(f"the captions of {len(systems)} systems were scored together; 'compare' tells them apart.")
+    if not pool_languages:
+        _unpool_languages(result)
     if resamples:
         _add_intervals(result, options.lang, resamples, seed)
+    add_levels(result, calibration, options.lang)
+    if resamples:
+        result.language_pairs = compare_language_pairs(result, options.lang, resamples, seed)
     return result
+
+
+def _unpool_languages(result: ScoreResult) -> None:
+    """Take away the corpus scores of CIDEr over several languages: a mean over tokens of different kinds says nothing."""
+    for name, scores in result.metrics.items():
+        if name.startswith(_BY_TOKENS) and len(scores.by_language) > 1:
+            result.metrics[name] = replace(scores, corpus=float("nan"))
+            result.warnings.append(
+                f"{name}: no score over all {len(scores.by_language)} languages, whose tokens differ; see each language."
+                " (pool_languages, --pool-languages, gives one all the same.)"
+            )
 
 
 def _add_intervals(result: ScoreResult, lang: str | None, resamples: int, seed: int) -> None:
@@ -89,7 +119,8 @@ def _add_intervals(result: ScoreResult, lang: str | None, resamples: int, seed: 
         scored = np.flatnonzero(~np.isnan(scores.values))
         if not scores.corpus_is_pooled or not len(scored):
             continue
-        result.intervals[name] = _interval(result, name, scored, resamples, seed)
+        pooled = not np.isnan(scores.corpus)
+        result.intervals[name] = _interval(result, name, scored, resamples, seed) if pooled else (np.nan, np.nan)
         if len(scores.by_language) > 1:
             result.language_intervals[name] = {
                 language: _interval(result, name, scored[langs[scored] == language], resamples, seed)

@@ -180,7 +180,8 @@ def merge_leaderboards(boards: Iterable[tuple[str, Leaderboard]]) -> Leaderboard
             if entry.published:
                 continue
             first = entries.setdefault((entry.column, entry.row), entry)
-            if first.value != entry.value:
+            undefined = np.isnan(first.value) and np.isnan(entry.value)
+            if first.value != entry.value and not undefined:
                 raise InputError(
                     f"{name}: {entry.metric} has {entry.value:.2f} on {entry.benchmark}, and {first.value:.2f} in another file."
                     " Give each contribution its own name ('caplens leaderboard add')."

@@ -18,7 +18,8 @@ from caplens.errors import InputError
 from caplens.metrics.base import Metric, missing_input
 from caplens.metrics.scoring import run_metrics
 from caplens.results.comparison import Comparison, SystemContrast, SystemScore
-from caplens.results.scores import RowError, ScoreResult, Scores
+from caplens.results.row_errors import RowError
+from caplens.results.scores import ScoreResult, Scores
 from caplens.stats import (
     CORRECTION,
     RESAMPLES,

@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 from caplens.data.media import ImageSource, MissingImage, VideoSource
 from caplens.data.sample import Sample
 from caplens.metrics.options import ScoringOptions
-from caplens.results.scores import RowError, Scores
+from caplens.results.row_errors import RowError
+from caplens.results.scores import Scores
 from caplens.version import __version__
 
 _BATCH = 2048

@@ -22,7 +22,8 @@ from caplens.metrics.document_frequency import DocumentFrequency, FrequencyTable
 from caplens.metrics.lexical import LexicalMetric, TokenCollector
 from caplens.metrics.options import ScoringOptions
 from caplens.progress import track
-from caplens.results.scores import Scores, mean_statistics
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_statistics
 from caplens.text.corpus import TokenizedCorpus
 from caplens.text.ngrams import Keys, NgramCounts, count_ngrams, run_starts
 from caplens.text.tokenizer import TokenizerChoice

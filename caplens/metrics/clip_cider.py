@@ -8,7 +8,8 @@ from caplens.metrics.cider import Cider
 from caplens.metrics.clipscore import ClipScore, RefClipScore
 from caplens.metrics.embedding import CosineCollector
 from caplens.metrics.options import CIDER_SHARE, ScoringOptions
-from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 
 
 class ClipCider(Metric):

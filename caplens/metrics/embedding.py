@@ -20,7 +20,9 @@ from caplens.errors import option
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
 from caplens.metrics.prompts import Prompt, Prompts
-from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.row_errors import RowError
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 
 _WINDOW = 16_384
 """Samples that are encoded together."""
@@ -67,7 +69,7 @@ class CosineCollector(Collector):
         """Compute the cosines of pending samples."""
         pending, self._pending = self._pending, []
         samples = [sample for _, sample in pending]
-        texts = (text for sample in samples for text in (self._caption(sample), *self._references(sample)))
+        texts = (text for sample in samples for text in (self.caption_text(sample), *self._references(sample)))
         self.engine.prepare([image_of(sample) for sample in samples], texts)
         for start in range(0, len(pending), _CHUNK):
             self._take_cosines(pending[start : start + _CHUNK])
@@ -75,14 +77,15 @@ class CosineCollector(Collector):
     def _language(self, sample: Sample) -> str:
         return base_language(sample.lang or self._lang or "en")
 
-    def _caption(self, sample: Sample) -> Text:
+    def caption_text(self, sample: Sample) -> Text:
+        """The caption of a sample, as the model gets it."""
         lang = self._language(sample)
         return Text(sample.caption or "", self.prompts(lang), lang if self.engine.backbone.reads_language else "")
 
     def _references(self, sample: Sample) -> list[Text]:
         if not self._with_references:
             return []
-        caption = self._caption(sample)
+        caption = self.caption_text(sample)
         return [caption._replace(caption=text) for text in sample.references if text and not text.isspace()]
 
     def _take_cosines(self, pending: list[Pending]) -> None:
@@ -92,7 +95,7 @@ class CosineCollector(Collector):
         if not readable:
             return
         chunk = [pending[place] for place in readable]
-        captions = self.engine.texts([self._caption(sample) for _, sample in chunk])
+        captions = self.engine.texts([self.caption_text(sample) for _, sample in chunk])
         caption_vectors = captions.vectors[captions.index]
         to_image = _cosines(images.vectors[images.index[readable]], caption_vectors)
         to_reference, truncated = np.full(len(chunk), np.nan), captions.truncated

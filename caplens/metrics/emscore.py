@@ -23,7 +23,9 @@ from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
 from caplens.metrics.pacs import checkpoint_warnings
-from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.row_errors import RowError
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 
 Maximum = Literal["parts", "whole"]
 """Over references, the maximum of P, R, F and coarse separately (EMScore's code), or of the score (equation 6 of PAC-S)."""

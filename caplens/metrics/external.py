@@ -14,7 +14,9 @@ from caplens.data.rows import canonical_row, sample_from_row
 from caplens.data.sample import ITEM, Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
-from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.row_errors import RowError
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 from caplens.terminal import visible
 
 ScoreKey = tuple[str, str | None, str | None]

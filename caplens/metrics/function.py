@@ -10,7 +10,9 @@ from caplens.arrays import Floats
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Collector, Metric, signature
-from caplens.results.scores import RowError, Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.row_errors import RowError
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 
 SampleFunction = Callable[[list[Sample]], Iterable[float]]
 """All samples at once -> a number for each."""

@@ -14,7 +14,8 @@ from caplens.data.sample import Sample
 from caplens.errors import option
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
-from caplens.results.scores import Scores, mean_pool, mean_statistics
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_pool, mean_statistics
 from caplens.stats.significance import Pool
 from caplens.text.corpus import CorpusBuilder, TokenizedCorpus
 from caplens.text.tokenizer import TokenizerChoice, tokenizer_for

@@ -21,7 +21,8 @@ from caplens.metrics.options import ScoringOptions
 from caplens.metrics.pair_statistics import ADVISED_SHRINKAGE, ENOUGH_PAIRS, PairGaussians, PairStatistics, Shrinkage
 from caplens.metrics.prompts import Prompt, Prompts
 from caplens.progress import logger
-from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 
 _MOST_REASONS = 10
 _CHUNK = 2_048
@@ -66,7 +67,7 @@ class MidCollector(CosineCollector):
         """Rows and their scores."""
         for start in range(0, len(self.pairs), _CHUNK):
             chunk = self.pairs[start : start + _CHUNK]
-            captions = self._texts([self._caption(sample) for _, sample in chunk])
+            captions = self._texts([self.caption_text(sample) for _, sample in chunk])
             yield [row for row, _ in chunk], gaussians.pointwise(self._images(chunk), captions)
 
 

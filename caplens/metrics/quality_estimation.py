@@ -12,7 +12,8 @@ from caplens.data.sample import Sample
 from caplens.errors import InputError, option
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.progress import track
-from caplens.results.scores import Scores, mean_of, mean_pool, mean_statistics
+from caplens.results.scores import Scores
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 
 _CHUNK = 512
 

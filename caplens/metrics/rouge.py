@@ -7,7 +7,7 @@ import numpy as np
 from caplens.arrays import Floats
 from caplens.metrics.lexical import LexicalMetric
 from caplens.progress import track
-from caplens.results.scores import mean_statistics
+from caplens.stats.means import mean_statistics
 from caplens.text.corpus import TokenizedCorpus
 
 BETA = 1.2

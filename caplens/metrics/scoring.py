@@ -12,7 +12,8 @@ from caplens.data.rows import row_from_sample
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
 from caplens.metrics.base import Collector, Metric, batched, with_errors
-from caplens.results.scores import RowError, ScoreResult, Scores
+from caplens.results.row_errors import RowError
+from caplens.results.scores import ScoreResult, Scores
 
 KeepColumns = bool | Sequence[str]
 """Which columns of the input a result carries: all, or those named."""

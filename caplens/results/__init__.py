@@ -7,7 +7,8 @@ from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leakage import LeakageResult
 from caplens.results.loading import load_results
 from caplens.results.robustness import PerturbationEffect, RobustnessResult
-from caplens.results.scores import RowError, ScoreResult, Scores
+from caplens.results.row_errors import RowError
+from caplens.results.scores import ScoreResult, Scores
 from caplens.results.suite import SuiteResult
 from caplens.results.table import Table
 from caplens.results.training_log import TrainingLog

@@ -11,7 +11,10 @@ from caplens.data.formats.json_document import read_document
 from caplens.errors import InputError
 from caplens.results.agreement import AgreementResult
 from caplens.results.base import SCHEMA, Result
+from caplens.results.calibration import Calibration
+from caplens.results.check import CheckResult
 from caplens.results.comparison import Comparison, LanguageComparison
+from caplens.results.drift import DriftResult
 from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leaderboard import Leaderboard
 from caplens.results.leakage import LeakageResult
@@ -24,7 +27,7 @@ KINDS: dict[str, type[Result]] = {
     result.kind: result
     for result in (
         ScoreResult, Comparison, LanguageComparison, AgreementResult, LanguageCorrelation, RobustnessResult, SuiteResult,
-        LeakageResult, TrainingLog, Leaderboard,
+        LeakageResult, TrainingLog, Leaderboard, Calibration, CheckResult, DriftResult,
     )
 }  # fmt: skip
 _BY_KEY: dict[str, type[Result]] = {

@@ -3,22 +3,21 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from caplens.arrays import Floats
+from caplens.data.languages import base_language
 from caplens.results.base import Content, Result, ResultRow, floats, json_values, null_if_nan, number
+from caplens.results.language_pairs import LanguagePair, lowest_language, pair_table
+from caplens.results.levels import PERCENTILES_NOTE, ScoreLevels
+from caplens.results.row_errors import RowError, common_reason
 from caplens.results.table import LEVEL, REPRODUCE, Cell, Table
+from caplens.stats.means import mean_of, mean_pool, mean_statistics
 from caplens.stats.significance import Pool
 
-
-class RowError(NamedTuple):
-    """Why a metric has no score for a caption."""
-
-    reason: str
-    unusable: bool = False
-    """Whether something was given and cannot be used (an image that cannot be read), rather than missing."""
+_PERCENTILE = "percentile"
 
 
 @dataclass(frozen=True)
@@ -71,23 +70,6 @@ class Scores:
         return [row for row, error in self.errors.items() if error.unusable]
 
 
-def mean_pool(sums: Floats) -> Floats:
-    """The mean, from summed (value, count) statistics."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = sums[..., 0] / sums[..., 1]
-    return mean
-
-
-def mean_of(values: Floats) -> float:
-    """The mean of the values that are not NaN."""
-    return float(mean_pool(mean_statistics(values).sum(axis=0)))
-
-
-def mean_statistics(values: Floats) -> Floats:
-    scored = ~np.isnan(values)
-    return np.stack([np.where(scored, values, 0.0), scored.astype(np.float64)], axis=1)
-
-
 @dataclass(repr=False)
 class ScoreResult(Result):
     """The scores of captions by one or more metrics.
@@ -109,6 +91,12 @@ class ScoreResult(Result):
         Columns of the input that were kept, by name.
     content_hashes
         Hashes of the captions and of the references that were scored.
+    levels
+        Metric -> where its scores stand between chance and good captions, for metrics that were calibrated.
+    calibration
+        What the levels were measured on.
+    language_pairs
+        Metric -> tests of every two languages, where there are several.
     """
 
     kind = "score"
@@ -123,6 +111,9 @@ class ScoreResult(Result):
     language_intervals: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
     columns: dict[str, list[Any]] = field(default_factory=dict)
     content_hashes: dict[str, str] = field(default_factory=dict)
+    levels: dict[str, ScoreLevels] = field(default_factory=dict)
+    calibration: str = ""
+    language_pairs: dict[str, list[LanguagePair]] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> Scores:
         return self.metrics[metric]
@@ -170,12 +161,12 @@ class ScoreResult(Result):
     @property
     def errors(self) -> dict[str, str]:
         """Why captions lack the score of some or all metrics, by id; see `labels` where ids repeat."""
-        return self._by_label({row: _one_reason(errors) for row, errors in self.row_errors.items()})
+        return self._by_label({row: common_reason(errors) for row, errors in self.row_errors.items()})
 
     def labelled_errors(self, rows: Sequence[int]) -> dict[str, str]:
         """The errors of some rows, by id."""
         errors = self.row_errors
-        return self._by_label({row: _one_reason(errors[row]) for row in rows})
+        return self._by_label({row: common_reason(errors[row]) for row in rows})
 
     def _by_label(self, by_row: Mapping[int, str]) -> dict[str, str]:
         labels = self.labels()
@@ -195,18 +186,32 @@ class ScoreResult(Result):
 
     def tables(self) -> list[Table]:
         by_language = self.language_table()
-        return [self.corpus_table(), *([] if by_language is None else [by_language])]
+        return [self.corpus_table(), *([] if by_language is None else [by_language]), *self.pair_tables()]
+
+    def pair_tables(self) -> list[Table]:
+        """Tests of the languages, one table per metric."""
+        return [
+            pair_table(name, pairs, self.means_by_language(name), percentiles=name in self.levels)
+            for name, pairs in self.language_pairs.items()
+        ]
+
+    def means_by_language(self, metric: str) -> Mapping[str, float]:
+        """What languages are compared by: percentiles where there are levels, else scores."""
+        return self.percentiles_by_language(metric) if metric in self.levels else self.metrics[metric].by_language
 
     def corpus_table(self) -> Table:
         """Corpus scores, one row per metric."""
         rows: list[list[Cell]] = []
         for name, scores in self.metrics.items():
             low, high = self.intervals.get(name, (None, None))
-            rows.append([name, scores.corpus, low, high, scores.scored])
+            rows.append(
+                [name, *(None if cell is None else null_if_nan(cell) for cell in (scores.corpus, low, high)), scores.scored]
+            )
         scored = np.count_nonzero(np.any([~np.isnan(scores.values) for scores in self.metrics.values()], axis=0))
         notes = [
             f"{scored:,} of {len(self.ids):,} captions scored"
             + ("; intervals by bootstrap over images." if self.intervals else "."),
+            *self.level_notes(),
             REPRODUCE,
             *(scores.signature for scores in self.metrics.values()),
         ]
@@ -220,22 +225,48 @@ class ScoreResult(Result):
         languages = sorted({lang for scores in self.metrics.values() for lang in scores.by_language})
         if len(languages) < 2:
             return None
+        percentiles = {name: self.percentiles_by_language(name) for name in self.levels}
         rows: list[list[Cell]] = [
-            [lang, *(scores.by_language.get(lang) for scores in self.metrics.values())] for lang in languages
+            [
+                lang,
+                *(scores.by_language.get(lang) for scores in self.metrics.values()),
+                *(of_metric.get(lang) for of_metric in percentiles.values()),
+            ]
+            for lang in languages
         ]
-        return Table(["language", *self.metrics], rows)
+        notes = [PERCENTILES_NOTE] if percentiles else []
+        for name, pairs in self.language_pairs.items():
+            notes.append(f"{name}: {lowest_language(pairs, self.means_by_language(name))}")
+        return Table(["language", *self.metrics, *(f"{name} {_PERCENTILE}" for name in percentiles)], rows, notes=notes)
+
+    def level_notes(self) -> list[str]:
+        """What the scores of the middle caption mean, one sentence for each metric that was calibrated."""
+        notes = [levels.summary(name, self.calibration) for name, levels in self.levels.items()]
+        return [note for note in notes if note]
+
+    def percentiles_by_language(self, metric: str) -> dict[str, float]:
+        """Language -> the mean percentile of its captions among good captions."""
+        good = self.levels[metric].good
+        langs = np.array([base_language(tag or "en") for tag in self.langs])
+        means = {lang: mean_of(good[langs == lang]) for lang in self.metrics[metric].by_language}
+        return {lang: value for lang, value in means.items() if not np.isnan(value)}
 
     def to_rows(self) -> Iterator[ResultRow]:
         """One row per caption, with its scores and its error."""
         values = {name: scores.values.tolist() for name, scores in self.metrics.items()}
         named, coverage = self._optional_columns(), self.coverage_warnings
-        errors = {row: _one_reason(row_errors) for row, row_errors in self.row_errors.items()}
+        errors = {row: common_reason(row_errors) for row, row_errors in self.row_errors.items()}
         # A column of the input with the name of one of ours, an earlier score say, keeps another name.
-        taken = {*values, *named, "doubt", "error"}
+        levels = {
+            f"{name}_{column}": of_column.tolist()
+            for name, of_metric in self.levels.items()
+            for column, of_column in of_metric.columns().items()
+        }
+        taken = {*values, *levels, *named, "doubt", "error"}
         kept = {f"{name} (input)" if name in taken else name: column for name, column in self.columns.items()}
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in {**kept, **named}.items()}
-            scores = {name: null_if_nan(column[row]) for name, column in values.items()}
+            scores = {name: null_if_nan(column[row]) for name, column in {**values, **levels}.items()}
             doubt = {"doubt": coverage.get(row)} if coverage else {}
             yield {"id": identifier, **about, **scores, **doubt, "error": errors.get(row)}
 
@@ -249,6 +280,7 @@ class ScoreResult(Result):
         return {
             "ids": self.ids,
             **self._optional_columns(),
+            **({} if self.groups == self.ids else {"groups": self._group_numbers()}),
             **({"columns": self.columns} if self.columns else {}),
             "metrics": {name: self._metric_content(name, scores) for name, scores in self.metrics.items()},
             "counts": {
@@ -262,7 +294,13 @@ class ScoreResult(Result):
             "errors": self.errors,
             "warnings": self.warnings,
             **({"content_hashes": self.content_hashes} if self.content_hashes else {}),
+            **({"calibration": self.calibration} if self.calibration else {}),
         }
+
+    def _group_numbers(self) -> list[int]:
+        """The image of each caption as a number: captions of one image have the same."""
+        numbers: dict[str, int] = {}
+        return [numbers.setdefault(group, len(numbers)) for group in self.groups]
 
     def _metric_content(self, name: str, scores: Scores) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -280,22 +318,33 @@ class ScoreResult(Result):
         content |= {key: rows for key, rows in by_row.items() if rows}
         if name in self.intervals:
             content["low"], content["high"] = (null_if_nan(bound) for bound in self.intervals[name])
-        if len(scores.by_language) > 1:
-            content["languages"] = {lang: null_if_nan(value) for lang, value in sorted(scores.by_language.items())}
-        if name in self.language_intervals:
-            content["language_intervals"] = {
-                lang: [null_if_nan(bound) for bound in bounds] for lang, bounds in sorted(self.language_intervals[name].items())
-            }
-        return content
+        return content | {key: rows for key, rows in self._language_content(name, scores).items() if rows}
+
+    def _language_content(self, name: str, scores: Scores) -> dict[str, Any]:
+        languages = scores.by_language if len(scores.by_language) > 1 else {}
+        levels = self.levels[name].columns() if name in self.levels else {}
+        return {
+            "languages": {lang: null_if_nan(value) for lang, value in sorted(languages.items())},
+            "language_pairs": [pair.to_dict() for pair in self.language_pairs.get(name, ())],
+            "levels": {column: json_values(values) for column, values in levels.items()},
+            "language_intervals": {
+                lang: [null_if_nan(bound) for bound in bounds]
+                for lang, bounds in sorted(self.language_intervals.get(name, {}).items())
+            },
+        }
 
     @classmethod
     def from_dict(cls, content: Content) -> Self:
         ids = list(content["ids"])
-        result = cls(ids, list(ids), {}, warnings=list(content["warnings"]))
+        groups = [str(int(group)) for group in content["groups"]] if "groups" in content else list(ids)
+        if len(groups) != len(ids):
+            raise ValueError(f"there are {len(ids)} ids and {len(groups)} groups")
+        result = cls(ids, groups, {}, warnings=list(content["warnings"]))
         result.langs = list(content.get("lang") or [None] * len(ids))
         result.systems = list(content.get("system") or [None] * len(ids))
         result.columns = {name: list(values) for name, values in content.get("columns", {}).items()}
         result.content_hashes = {str(name): str(value) for name, value in content.get("content_hashes", {}).items()}
+        result.calibration = str(content.get("calibration", ""))
         for name, metric in content["metrics"].items():
             values = floats(metric["values"])
             if len(values) != len(ids):
@@ -314,12 +363,20 @@ class ScoreResult(Result):
                 coverage_warnings=_rows_from(metric.get("doubts", {})),
                 errors=errors,
             )
-            if "low" in metric:
-                result.intervals[name] = (number(metric["low"]), number(metric["high"]))
-            result.language_intervals[name] = {
-                lang: (number(low), number(high)) for lang, (low, high) in metric.get("language_intervals", {}).items()
-            }
+            result._add_details(name, metric)
         return result
+
+    def _add_details(self, name: str, metric: Content) -> None:
+        """What a file says of a metric beside its scores."""
+        if "low" in metric:
+            self.intervals[name] = (number(metric["low"]), number(metric["high"]))
+        if "language_pairs" in metric:
+            self.language_pairs[name] = [LanguagePair.from_dict(pair) for pair in metric["language_pairs"]]
+        if "levels" in metric:
+            self.levels[name] = ScoreLevels.from_columns(metric["levels"], len(self.ids))
+        self.language_intervals[name] = {
+            lang: (number(low), number(high)) for lang, (low, high) in metric.get("language_intervals", {}).items()
+        }
 
     def _errors_from(self, values: Floats, metric: Content, overall: Mapping[str, str]) -> dict[int, RowError]:
         """The errors of one metric; caplens 0.1 wrote one reason per caption, for all metrics."""
@@ -333,11 +390,3 @@ class ScoreResult(Result):
 def _rows_from(by_row: Mapping[str, str]) -> dict[int, str]:
     """JSON has no numbers for keys."""
     return {int(row): text for row, text in by_row.items()}
-
-
-def _one_reason(errors: Sequence[tuple[str, RowError]]) -> str:
-    """The common reason, or `metric: reason` for each if they differ."""
-    reasons = list(dict.fromkeys(error.reason for _, error in errors))
-    if len(reasons) == 1:
-        return reasons[0]
-    return "; ".join(f"{name}: {error.reason}" for name, error in errors)
