@@ -1,6 +1,9 @@
 """What one does with caplens, as functions: score captions, compare systems, evaluate metrics, perturb captions."""
 
+from caplens.api.calibrating import calibrate
+from caplens.api.checking import check
 from caplens.api.comparing import compare, crossmodal
+from caplens.api.filtering import drift, filter_captions
 from caplens.api.fitting import fit_mid
 from caplens.api.judging import agreement, bench, bench_many
 from caplens.api.reporting import write_report
@@ -13,8 +16,12 @@ __all__ = [
     "bench",
     "bench_many",
     "build_leaderboard",
+    "calibrate",
+    "check",
     "compare",
     "crossmodal",
+    "drift",
+    "filter_captions",
     "fit_mid",
     "robustness",
     "score",

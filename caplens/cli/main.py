@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": "demo",
     "score": "score",
+    "check": "check",
+    "filter": "filter",
     "compare": "compare",
     "bench": "bench",
     "leaderboard": "leaderboard",
@@ -26,6 +28,8 @@ COMMANDS = {
     "crossmodal": "crossmodal",
     "perturb": "perturb",
     "robustness": "robustness",
+    "drift": "drift",
+    "calibrate": "calibrate",
     "report": "report",
     "translate": "translate",
     "augment": "augment",

@@ -9,7 +9,9 @@ import typer
 
 from caplens.cli.command import option_group
 from caplens.cli.output import Format, choose_format, info, warn
+from caplens.data.columns import parsed_columns
 from caplens.data.languages import base_language
+from caplens.data.reading import SampleFile
 from caplens.embed.engine import Overlong
 from caplens.errors import InputError
 from caplens.metrics.external import ExternalScores
@@ -32,6 +34,10 @@ TokenizerOption = Annotated[str | None, typer.Option(help="The tokenizer for all
 DfOption = Annotated[
     Path | None, typer.Option("--df", help="Take CIDEr's document frequencies from this file of references or of 'count-df'.")
 ]
+CalibrationOption = Annotated[
+    Path | None,
+    typer.Option(help="A file of 'calibrate', which says what scores mean. \\[default: for caplens-mini, the one inside]"),
+]
 ScoresOption = Annotated[
     list[Path] | None,
     typer.Option(
@@ -42,7 +48,7 @@ ScoresOption = Annotated[
 AllowFormulas = Annotated[
     bool,
     typer.Option(
-        "--allow-formulas", help="In CSV and TSV, put no apostrophe before text that a spreadsheet would run as a formula."
+        "--allow-formulas", help="In CSV, TSV and Excel, put no apostrophe before text that a spreadsheet would run as a formula."
     ),
 ]
 Resamples = Annotated[int, typer.Option(min=0, max=1_000_000, help="Resamples for intervals and tests; 0 for none.")]
@@ -98,6 +104,21 @@ class OutputOptions:
     def checked(self, *inputs: Path | None) -> Format:
         """The format; fails before any work if the output cannot be written, or is one of the inputs."""
         return choose_format(self.output, self.format, *inputs)
+
+
+@option_group
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which columns of a table are which."""
+
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of a table that are called otherwise: caption=ALT,image=File. \\[default: by their names]"),
+    ] = None
+
+    def samples(self, path: Path) -> SampleFile:
+        """The captions of a file."""
+        return SampleFile(path, columns=parsed_columns(self.columns or []), mark_repeats=True)
 
 
 @option_group

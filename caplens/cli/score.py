@@ -1,5 +1,6 @@
 """`caplens score`: scores of captions."""
 
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,8 @@ import typer
 from caplens import api
 from caplens.cli.command import command
 from caplens.cli.options import (
+    CalibrationOption,
+    ColumnOptions,
     Lang,
     MetricOptions,
     ModelOptions,
@@ -18,9 +21,11 @@ from caplens.cli.options import (
     Seed,
     listed,
 )
-from caplens.cli.output import write_result
+from caplens.cli.output import error, write_result
 from caplens.errors import InputError
 from caplens.metrics.defaults import EXAMPLE_METRICS
+from caplens.results.scores import ScoreResult
+from caplens.results.thresholds import Threshold, check_thresholds, missed_thresholds
 from caplens.stats import RESAMPLES
 
 EXAMPLES = """
@@ -31,6 +36,7 @@ caplens score captions.jsonl --images photos
 caplens score captions.jsonl --images photos -m clipscore,refclipscore --model hf:openai/clip-vit-base-patch32
 caplens score captions.csv --lang ja --tokenizer ja-mecab -o scores.json
 caplens score captions.parquet -m cider --keep-columns all -o scores.parquet
+caplens score captions.jsonl --images photos -m clipscore --fail-under clipscore=0.35
 """
 
 
@@ -38,10 +44,12 @@ def score(
     metrics: MetricOptions,
     models: ModelOptions,
     output: OutputOptions,
+    columns: ColumnOptions,
     captions: Annotated[
         Path | None,
         typer.Argument(
-            help="JSONL, CSV, TSV, Parquet, COCO results or {id: caption}, detected from content; - is standard input."
+            help="JSONL, CSV, TSV, Excel, Parquet, COCO results, {id: caption}, a tar of WebDataset or a folder of photos,"
+            " detected from content; - is standard input."
         ),
     ] = None,
     references: ReferencesOption = None,
@@ -55,19 +63,33 @@ def score(
     via_english: Annotated[
         str | None, typer.Option(help="Translate captions into English by this translator first ('caplens translate --help').")
     ] = None,
+    calibration: CalibrationOption = None,
+    pool_languages: Annotated[
+        bool, typer.Option("--pool-languages", help="Give CIDEr one score over languages whose tokens are not comparable.")
+    ] = False,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The exit status is 4 where the corpus score is lower, as in clipscore=0.35, or fewer captions reach it, as"
+            " in clipscore=0.35@95%. May be repeated."
+        ),
+    ] = None,
     example: Annotated[bool, typer.Option("--example", help="Score the example inside the package.")] = False,
 ) -> None:
     """Score captions against references and images: per caption, per language and over all, with error bars.
 
     Without --metric: clipscore with --images or a --model, else bleu1 to bleu4, rouge-l and cider. A caption that a metric cannot
     score (no references, an image that cannot be read) gets null and a reason there, and is scored by the others. The exit status
-    is 3 where a caption got no score at all, or something that was given could not be used.
+    is 3 where a caption got no score at all, or something that was given could not be used, and 4 where --fail-under is missed.
     """
     _check_inputs(captions, references, models, via_english, example=example)
-    form = output.checked(captions, references, metrics.df)
+    form = output.checked(captions, references, metrics.df, calibration)
+    thresholds = [Threshold.parse(text) for text in fail_under or []]
     names = listed(metrics.metric) or (list(EXAMPLE_METRICS) if example else None)
-    columns = listed(keep_columns)
-    kept = columns == ["all"] or columns or False
+    if names:
+        check_thresholds(thresholds, names)
+    carried = listed(keep_columns)
+    kept = carried == ["all"] or carried or False
     options = models.scoring(metrics, lang, names)
     if via_english is not None and captions is not None:
         result = api.score_via_english(
@@ -77,7 +99,7 @@ def score(
     else:
         with as_file(files("caplens").joinpath("examples")) as shipped:
             result = api.score(
-                shipped / "good.jsonl" if captions is None else captions,
+                shipped / "good.jsonl" if captions is None else columns.samples(captions),
                 names,
                 references=references,
                 images=shipped if captions is None else models.images,
@@ -85,10 +107,23 @@ def score(
                 keep_columns=kept,
                 resamples=resamples,
                 seed=seed,
+                calibration=calibration,
+                pool_languages=pool_languages,
                 options=options,
             )
     inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
     write_result(result, output.output, form, None if example else inputs)
+    _end(result, thresholds)
+
+
+def _end(result: ScoreResult, thresholds: Sequence[Threshold]) -> None:
+    """End with the exit status that says how it went."""
+    check_thresholds(thresholds, list(result.metrics))
+    missed = missed_thresholds(result, thresholds)
+    for sentence in missed:
+        error(sentence)
+    if missed:
+        raise typer.Exit(4)
     if result.failed:
         raise typer.Exit(3)
 

@@ -57,9 +57,21 @@ def results() -> dict[str, Result]:
             {"other": "It is on the hub."},
             "length",
         ),
+        "calibration": _calibration(),
+        "check": package.check({"1": "IMG_2041.jpg", "2": "A dog runs through the snow.", "3": "a dog a dog a dog"}, lang="en"),
+        "drift": package.drift(
+            package.score(RATED, ["length"], resamples=0), package.score(RATED[::-1], ["length"], resamples=0), resamples=10
+        ),
         "leakage": LeakageResult("b", 3, 4, ["a.jpg"], ["b.jpg"], 2),
         "training-log": TrainingLog({"text": [{"step": 1.0, "loss": 2.0}, {"step": 2.0, "loss": 1.5, "validation": 3.0}]}),
     }
+
+
+def _calibration():
+    """Levels of the length of captions, with intervals of ratings."""
+    texts = [("a dog " + "runs " * (number % 7)).strip() for number in range(60)]
+    rated = [{"id": str(number), "caption": text, "ratings": [number % 7]} for number, text in enumerate(texts)]
+    return package.calibrate({str(number): text for number, text in enumerate(texts)}, ["length"], rated=rated, draws=1)
 
 
 def _by_language(good, bad):

@@ -4,7 +4,7 @@ import numpy as np
 
 from caplens.arrays import Floats
 from caplens.metrics.lexical import LexicalMetric
-from caplens.results.scores import mean_statistics
+from caplens.stats.means import mean_statistics
 from caplens.text.corpus import TokenizedCorpus
 
 

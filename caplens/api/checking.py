@@ -1,0 +1,61 @@
+"""Finding captions that are bad."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Unpack
+
+from caplens.calibration.applying import CalibrationChoice
+from caplens.calibration.check import check_captions
+from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
+from caplens.metrics.clipscore import ClipScore
+from caplens.metrics.options import ScoringKeywords, ScoringOptions
+from caplens.results.check import CheckResult
+from caplens.text.identification import LanguageModel
+
+
+def check(
+    samples: Captions,
+    *,
+    images: ImagesInput = None,
+    references: ReferencesInput = None,
+    calibration: CalibrationChoice = None,
+    language_model: LanguageModel | None = None,
+    seed: int = 0,
+    options: ScoringOptions | None = None,
+    **keywords: Unpack[ScoringKeywords],
+) -> CheckResult:
+    """Find captions that are bad, and say why.
+
+    Parameters
+    ----------
+    samples, references, images, options, **keywords
+        As for `score`. Captions without an image are judged by their text alone.
+    calibration
+        What `calibrate` returned, or its file: the levels of CLIPScore with the model. caplens-mini has its own; for another
+        model they are measured on these captions.
+    language_model
+        What identifies languages; by default py3langid, where it is installed.
+    seed
+        Of what is drawn at random.
+
+    Returns
+    -------
+    CheckResult
+        The captions, worst first, each with a verdict (fix, look, fine) and reasons.
+
+    Raises
+    ------
+    InputError
+        If something that was passed cannot be used.
+
+    Examples
+    --------
+    >>> result = caplens.check({"1": "IMG_2041.jpg", "2": "A dog runs through the snow."}, lang="en")
+    >>> [(caption.id, str(caption.verdict)) for caption in result]
+    [('1', 'fix'), ('2', 'fine')]
+    """
+    options = ScoringOptions.of(options, **keywords)
+    joined = list(read_captions(samples, references, images, options.lang))
+    metric = ClipScore.from_options(options)
+    folder = Path(images).absolute() if isinstance(images, str | PathLike) else None
+    return check_captions(joined, metric, options.lang, calibration, language_model, seed, folder)

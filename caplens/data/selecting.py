@@ -1,0 +1,49 @@
+"""Writing some rows of a file into another, with a score beside each."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+from caplens.arrays import Flags, Floats
+from caplens.data.extracted import original_name
+from caplens.data.formats import parquet
+from caplens.data.reading import SampleFile
+from caplens.data.replacing import replacing
+from caplens.data.sample import Sample
+from caplens.data.writing import format_of, write_samples
+from caplens.errors import InputError
+
+
+def write_selected(
+    samples: SampleFile,
+    kept: Flags,
+    scores: Floats,
+    column: str,
+    path: str | PathLike[str],
+    *,
+    allow_formulas: bool = False,
+) -> int:
+    """Write the samples that are kept, in their order, and say how many there are.
+
+    From Parquet to Parquet rows are copied as they are, with all columns and types. `column` is the name of the scores.
+    """
+    to = format_of(path)
+    if samples.format == "parquet" and to == "parquet" and parquet.row_count(samples.path) == len(kept):
+        with replacing(path) as target:
+            parquet.copy_rows(samples.path, target, kept, scores, column)
+        return int(kept.sum())
+    return write_samples(_selected(samples, kept, scores, column), path, to, lossy=True, allow_formulas=allow_formulas)
+
+
+def _selected(samples: SampleFile, kept: Flags, scores: Floats, column: str) -> Iterator[Sample]:
+    row = -1
+    for row, sample in enumerate(samples):
+        if row >= len(kept):
+            break
+        if kept[row]:
+            image = original_name(sample.image) if isinstance(sample.image, str) else sample.image
+            meta = {**sample.meta, column: round(float(scores[row]), 6)}
+            yield replace(sample, image=image, meta=meta)
+    if row != len(kept) - 1:
+        raise InputError(f"{Path(samples.path)}: the file changed while it was read. Run the command again.")
