@@ -25,6 +25,7 @@ from caplens.metrics.scoring import run_metrics
 from caplens.results.calibration import Calibration
 from caplens.results.check import CheckResult, Verdict
 from caplens.stats.conformal import conformal_bounds
+from caplens.text.normalize import without_punctuation
 from caplens.training.mini.collection import read_groups
 
 LANGUAGES = "ar bo cs de en fr hi ja mn tr ug zh".split()
@@ -149,7 +150,7 @@ def faults(samples: Sequence[Sample]) -> dict[str, tuple[str, Planter]]:
         "one word": ("length", _one_word),
         "five times as long": ("length", lambda sample, rng: _long(sample, rng, others)),
         "another writing system": ("wrong script", other_script),
-        "another language, same letters": ("wrong language", other_language),
+        "another language, same letters": ("wrong language or wrong script", other_language),
         "UTF-8 read as Windows-1252": ("encoding damage", text(_mojibake)),
         "caption of another photo": ("wrong image", other_photo),
     }
@@ -217,35 +218,44 @@ def planted(samples: Sequence[Sample], calibration: Calibration | None) -> None:
             for sample, before in zip(damaged, samples, strict=True)
             if (sample.caption, sample.image) != (before.caption, before.image)
         }
-        found = [caption for caption in caplens.check(damaged, calibration=calibration) if caption.id in ids]
-        counts = (
-            sum(caption.verdict is not Verdict.fine for caption in found),
-            sum(any(fault.kind == kind for fault in caption.faults) for caption in found),
-            sum(caption.verdict is Verdict.fix for caption in found),
-        )
-        print(f"| {name} | {len(ids)} | " + " | ".join(f"{100 * count / len(ids):.1f}" for count in counts) + " |", flush=True)
+        print_row(name, kind, ids, caplens.check(damaged, calibration=calibration))
+
+
+def _words(sample: Sample) -> int:
+    return len(without_punctuation(sample.caption or "").split())
 
 
 def duplicates(samples: Sequence[Sample]) -> None:
     """The same caption on two photos, and one that differs in a word."""
-    rng = random.Random(0)
     for name, change in (("the caption of another photo, copied", False), ("copied, a word changed", True)):
-        rows = [row for row, sample in enumerate(samples) if len((sample.caption or "").split()) >= 8 or not change]
+        rng = random.Random(0)
+        every = [row for row, sample in enumerate(samples) if not change or _words(sample) >= 8]
         damaged, ids = list(samples), set()
         for lang in LANGUAGES:
-            own = [row for row in rows if samples[row].lang == lang]
-            for target, source in zip(rng.sample(own, min(80, len(own))), rng.sample(own, min(80, len(own))), strict=True):
-                if target != source:
-                    words = (samples[source].caption or "").split(" ")
-                    if change:
-                        words[rng.randrange(len(words))] = words[0]
-                    damaged[target] = replace(samples[target], caption=" ".join(words))
-                    ids.add(samples[target].id)
-        found = [caption for caption in caplens.check(damaged) if caption.id in ids]
-        right = sum(any(fault.kind == "duplicate" for fault in caption.faults) for caption in found)
-        noticed = sum(caption.verdict is not Verdict.fine for caption in found)
-        to_fix = sum(caption.verdict is Verdict.fix for caption in found)
-        print(f"| {name} | {len(ids)} | " + " | ".join(f"{100 * n / len(ids):.1f}" for n in (noticed, right, to_fix)) + " |")
+            rows = [row for row in every if samples[row].lang == lang]
+            own = rng.sample(rows, min(160, len(rows)) // 2 * 2)
+            for target, source in zip(own[::2], own[1::2], strict=True):
+                damaged[target] = replace(samples[target], caption=_copied(samples[source], rng, change=change))
+                ids.add(samples[target].id)
+        print_row(name, "duplicate", ids, caplens.check(damaged))
+
+
+def _copied(sample: Sample, rng: random.Random, *, change: bool) -> str:
+    words = (sample.caption or "").split(" ")
+    if change:
+        words[rng.randrange(len(words))] = words[0]
+    return " ".join(words)
+
+
+def print_row(name: str, kind: str, ids: set[str], result: CheckResult) -> None:
+    """How often a fault is noticed in the captions that have it, with its own reason, and to be fixed."""
+    found = [caption for caption in result if caption.id in ids]
+    counts = (
+        sum(caption.verdict is not Verdict.fine for caption in found),
+        sum(any(fault.kind in kind for fault in caption.faults) for caption in found),
+        sum(caption.verdict is Verdict.fix for caption in found),
+    )
+    print(f"| {name} | {len(ids)} | " + " | ".join(f"{100 * count / len(ids):.1f}" for count in counts) + " |", flush=True)
 
 
 def coverage(data: Path, images: Path) -> None:
@@ -253,10 +263,12 @@ def coverage(data: Path, images: Path) -> None:
     print("\n| ratings | nominal | covered (standard deviation over splits) | mean width |\n|---|---|---|---|")
     for name in ("flickr8k-expert", "flickr8k-cf"):
         benchmark = get_benchmark(name)
-        loaded = benchmark.load(benchmark.home(data / "flickr8k"), benchmark.protocols[0], "en")
-        samples = [sample for sample in with_images(loaded.samples, images) if sample.ratings]
-        scores = run_metrics(samples, metrics_of("score", ["clipscore"], None, OPTIONS))["clipscore"].values
-        ratings = np.array([float(np.mean(sample.rating_values)) for sample in samples])
+        loaded = benchmark.load(benchmark.home(data / "flickr8k"), next(iter(benchmark.protocols)), "en")
+        samples = list(benchmark.located(loaded.samples, images))
+        values = run_metrics(samples, metrics_of("score", ["clipscore"], None, OPTIONS))["clipscore"].values
+        human = np.nanmean(loaded.human.reshape(len(samples), -1), axis=1)
+        kept = np.flatnonzero(~np.isnan(values) & ~np.isnan(human))
+        scores, ratings, samples = values[kept], human[kept], [samples[row] for row in kept]
         groups = np.array([sample.group for sample in samples])
         photos = np.unique(groups)
         for nominal in (0.8, 0.9, 0.95):

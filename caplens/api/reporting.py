@@ -19,6 +19,7 @@ def write_report(
     data: str | PathLike[str] | None = None,
     title: str = "caplens report",
     moments: Sequence[str] = (),
+    page_lang: str = "en",
 ) -> Path:
     """Write one HTML file about results.
 
@@ -35,6 +36,8 @@ def write_report(
         Of the page.
     moments
         Ids of captions of videos, each of whose words is shown beside every frame, by the model that scored them.
+    page_lang
+        The language of the page itself: en, de, es, zh or ar.
 
     Returns
     -------
@@ -70,5 +73,5 @@ def write_report(
             documents += Document.of(name or "Results", result)
         else:
             raise InputError(f"a report is made of results and of files of theirs, not of {type(result).__name__}.")
-    write_page(documents, Path(output), InputPaths(files, *rest), title, moments)
+    write_page(documents, Path(output), InputPaths(files, *rest), title, moments, page_lang)
     return Path(output)

@@ -18,7 +18,7 @@ from caplens.calibration.image_faults import (
 )
 from caplens.calibration.levels import FEWEST, measure_levels
 from caplens.calibration.set_faults import duplicate_faults
-from caplens.calibration.text_faults import TextContext, text_faults
+from caplens.calibration.text_faults import NO_CAPTION, TextContext, text_faults
 from caplens.data.extracted import original_name
 from caplens.data.languages import CROSSMODAL_3600, base_language, language_names
 from caplens.data.sample import Sample
@@ -81,7 +81,9 @@ def check_captions(
         for row, fault in by_row.items():
             faults[row].append(fault)
     for row, of_images in findings.faults.items():
-        faults[row] += of_images
+        # What is no caption at all need not be compared with an image.
+        if not any(fault.kind in NO_CAPTION for fault in faults[row]):
+            faults[row] += of_images
     captions = _checked_captions(samples, faults, findings, None if result is None else (result, metric.name), folder)
     signature, calibrated = ("", "") if result is None else (result[metric.name].signature, result.calibration)
     return CheckResult(
@@ -198,10 +200,10 @@ def _compared_with_images(
     warnings += [warning for warning in result.warnings if "do not trust" in warning]
     add_levels(result, calibration)
     levels = result.levels.get(metric.name)
-    unknown = {code for row, code in enumerate(langs) if levels is None or np.isnan(levels.chance[row])}
-    scored = [
-        s for s, code, value in zip(samples, langs, result[metric.name].values, strict=True) if code in unknown and value == value
-    ]
+    values = result[metric.name].values
+    without_level = ~np.isnan(values) if levels is None else ~np.isnan(values) & np.isnan(levels.chance)
+    unknown = {langs[row] for row in np.flatnonzero(without_level).tolist()}
+    scored = [s for s, code, value in zip(samples, langs, values, strict=True) if code in unknown and value == value]
     if scored:
         _add_own_levels(result, scored, metric, seed, warnings)
     findings = image_faults(samples, langs, result, metric.name)

@@ -1,6 +1,7 @@
 """Faults of a caption that its text alone shows: rules, one function each, from text to a fault or none."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import PurePath
@@ -17,6 +18,8 @@ from caplens.text.words import split
 
 EMPTY, FILE_NAME, PLACEHOLDER, MARKUP = "empty", "file name", "placeholder", "markup"
 REPEATED, CUT_OFF, LENGTH = "repeated words", "cut off", "length"
+NO_CAPTION = frozenset({EMPTY, FILE_NAME, PLACEHOLDER})
+"""Faults of what is no caption at all."""
 SCRIPT, LANGUAGE, ENCODING = "wrong script", "wrong language", "encoding damage"
 
 _FILE = re.compile(r"\S*[^\s.]\.(jpe?g|png|gif|webp|tiff?|bmp|heic|avif|svg|mp4|mov|avi|webm|raw|cr2|nef)", re.IGNORECASE)
@@ -53,8 +56,10 @@ _REDUPLICATING = frozenset(
 """Languages in which a word twice in a row is ordinary: slowly slowly, side side."""
 _THRICE, _LEAST_PHRASE = 3, 2
 _LEAST_WORDS, _LEAST_DISTINCT = 8, 0.45
-_PHRASE = re.compile(r"(\w[\w\s]{1,24}?)\W*(?:\1\W*){2,}")
-"""A piece of text three times in a row, also in scripts without spaces."""
+_TSHEG = "\u0f0b"
+"""What stands between the syllables of Tibetan."""
+_PHRASE = re.compile("(\\w[\\w\\s\u0f0b]{1,24}?)\\W*(?:\\1\\W*){2,}")
+"""A piece of text three times in a row, in scripts without spaces; in others, words are compared."""
 _LONG_LETTER = re.compile(r"([^\W\d_])\1{4,}")
 _ENDS = {
     "en": "a an the and or but into onto while than because which whose very my your our his their",
@@ -200,7 +205,8 @@ def _repeated(caption: str, context: TextContext) -> Fault | None:
     phrase = _repeated_phrase(words)
     if phrase:
         return Fault(REPEATED, Verdict.fix, f"words are repeated ({' '.join(phrase * 2)[:40]})")
-    if (match := _PHRASE.search(caption.casefold())) or (match := _LONG_LETTER.search(caption)):
+    match = _LONG_LETTER.search(caption) or _repeated_text(caption.casefold())
+    if match is not None:
         return Fault(REPEATED, Verdict.fix, f"text is repeated ({match[0][:40]})")
     if len(words) >= _LEAST_WORDS and len(set(words)) < _LEAST_DISTINCT * len(words):
         return Fault(REPEATED, Verdict.fix, "most words are repetitions")
@@ -209,6 +215,17 @@ def _repeated(caption: str, context: TextContext) -> Fault | None:
         if twice is not None:
             return Fault(REPEATED, Verdict.look, f"a word appears twice in a row ({twice} {twice})")
     return None
+
+
+def _repeated_text(text: str) -> "re.Match[str] | None":
+    """A piece of text that follows itself twice, in a script without spaces between words."""
+    unspaced = _TSHEG in text or any(map(is_spaceless, text))
+    return _PHRASE.search(_without_marks(text)) if unspaced else None
+
+
+def _without_marks(text: str) -> str:
+    """The text without vowel signs and other marks, which regular expressions do not count as parts of words."""
+    return "".join(character for character in text if unicodedata.category(character) != "Mn")
 
 
 def _repeated_phrase(words: list[str]) -> list[str]:

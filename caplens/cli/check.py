@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from caplens import api
-from caplens.cli.command import Outcome, command
+from caplens.cli.command import command
 from caplens.cli.options import (
     CalibrationOption,
     ColumnOptions,
@@ -14,10 +14,12 @@ from caplens.cli.options import (
     MetricOptions,
     ModelOptions,
     OutputOptions,
+    PageLang,
     ReferencesOption,
     Seed,
 )
-from caplens.cli.output import write_result
+from caplens.cli.output import Format, info, write_result
+from caplens.cli.report import PAGES, check_page
 from caplens.text.identification import load_language_model
 
 EXAMPLES = """
@@ -39,8 +41,10 @@ def check(
         Path | None, typer.Option(help="A file of fastText that identifies languages. \\[default: py3langid]")
     ] = None,
     calibration: CalibrationOption = None,
+    title: Annotated[str, typer.Option(help="The title of the page, where the output is one.")] = "Captions to fix",
+    page_lang: PageLang = "en",
     seed: Seed = 0,
-) -> Outcome | None:
+) -> None:
     """Find captions that are bad, worst first, each with reasons that a person understands.
 
     By rules: empty, file names, placeholders, markup, encoding damage, repeated words, cut off, too short or long, wrong writing
@@ -49,7 +53,11 @@ def check(
 
     Verdicts: fix (sure), look (a person decides), fine. -o FILE.html writes a page, .xlsx or .csv a table to hand on.
     """
-    form = output.checked(captions, references)
+    page = output.output if output.output is not None and output.output.suffix.lower() in PAGES else None
+    if page is None:
+        form = output.checked(captions, references, calibration)
+    else:
+        check_page(page, captions, references, calibration)
     result = api.check(
         columns.samples(captions),
         images=models.images,
@@ -59,9 +67,13 @@ def check(
         seed=seed,
         options=models.scoring(MetricOptions(), lang, ["clipscore"] if models.images else []),
     )
-    inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
-    write_result(result, output.output, form, inputs, show=True)
-    return None
+    if page is None:
+        inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
+        write_result(result, output.output, form, inputs, show=True)
+    else:
+        api.write_report({captions.stem: result}, page, title=title, page_lang=page_lang)
+        info(f"written to {page}")
+        write_result(result, None, Format.table)
 
 
 def register(app: typer.Typer) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from caplens.cli.command import command
+from caplens.cli.options import PageLang
 from caplens.cli.output import info
 from caplens.data.replacing import ensure_apart, ensure_writable
 from caplens.errors import InputError
@@ -16,15 +17,17 @@ caplens report scores.json -o report.html
 caplens report scores.json robustness.json runs/tuned/log.jsonl -o report.html --title "Captions of March"
 caplens report bench.json --data flickr8k --images photos -o report.html
 caplens report emscore.json --moments video7 -o report.html
+caplens report scores.json --page-lang de -o bericht.html
 """
-_SUFFIXES = (".html", ".htm")
+PAGES = (".html", ".htm")
 
 
 def report(
     results: Annotated[
         list[Path],
         typer.Argument(
-            help="JSON of score, compare, bench, agreement, crossmodal, robustness or leakage, and log.jsonl of training runs."
+            help="JSON of score, check, compare, bench, agreement, crossmodal, robustness, drift or leakage, and log.jsonl of"
+            " training runs."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
@@ -40,6 +43,7 @@ def report(
         list[str] | None,
         typer.Option(help="The id of a caption of a video: shows which moment supports which of its words. May be repeated."),
     ] = None,
+    page_lang: PageLang = "en",
 ) -> dict[str, Any]:
     """Make one HTML file of results: tables, plots, and a gallery of the captions that matter.
 
@@ -51,14 +55,14 @@ def report(
     from caplens.report.page import write_page
 
     documents = [document for path in results for document in read_documents(path)]
-    write_page(documents, output, InputPaths(captions or [], references, images, data), title, moments or [])
+    write_page(documents, output, InputPaths(captions or [], references, images, data), title, moments or [], page_lang)
     info(f"written to {output}")
     return {"report": str(output), "results": len(documents)}
 
 
 def check_page(output: Path, *inputs: Path | None) -> None:
     """Fail before any work if the page cannot be written."""
-    if output.suffix.lower() not in _SUFFIXES:
+    if output.suffix.lower() not in PAGES:
         raise InputError(f"{output}: a report is an HTML file; name it something.html.")
     ensure_apart(output, *inputs)
     ensure_writable(output)

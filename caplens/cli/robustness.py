@@ -77,7 +77,8 @@ def robustness(
         protocol=protocol,
         options=models.scoring(metrics, lang),
     )
-    write_result(result, output.output, form)
+    inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
+    write_result(result, output.output, form, None if captions is None else inputs)
     if result.failed:
         warn([f"{result.failed} captions could not be scored and were left out."])
         raise typer.Exit(3)

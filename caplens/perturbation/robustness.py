@@ -143,7 +143,7 @@ def measure_robustness(
     failed = {rows[row] for row in result.failed_rows}
     notes = [*result.warnings, *missing_score_warnings(_of_originals(result, len(originals)), lang)]
     nouns = _noun_finders(columns) if Substitution.name in skipped else {}
-    return RobustnessResult(effects, skipped, len(failed), signatures, notes, protocol, unchanged, nouns)
+    return RobustnessResult(effects, skipped, len(failed), signatures, notes, protocol, unchanged, nouns, seed)
 
 
 def _noun_finders(columns: "_PairColumns") -> dict[str, str]:

@@ -16,11 +16,13 @@ from caplens.data import Sample, SampleFile, read_references, samples_by_system,
 from caplens.data.content import CAPTIONS, captions_hash, changes
 from caplens.data.languages import base_language
 from caplens.errors import InputError, option
+from caplens.perturbation import PERTURBATIONS, check_protocol, perturbed
 from caplens.progress import logger
 from caplens.report.documents import Document, InputPaths
 from caplens.results.agreement import AgreementResult
 from caplens.results.base import Result
 from caplens.results.comparison import Comparison
+from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
 
 MOST = 200
@@ -29,6 +31,10 @@ _CHANGED = "have changed since they were scored; the scores are of the old ones.
 _PER_REASON = 12
 _METRICS_PAIRED = 3
 """The first metrics, every two of which are searched for disagreements."""
+ORIGINAL = "original"
+"""What a caption is called beside its perturbed forms."""
+_PERTURBED_SHOWN = 6
+"""Captions of each language that are shown with their perturbed forms."""
 _MIN_CASES = 4
 """With fewer captions, none are called best or worst."""
 _MIN_RANK_GAP = 0.3
@@ -56,6 +62,9 @@ def find_cases(document: Document, paths: InputPaths) -> list[Case]:
         return _comparison_cases(result, systems)
     if isinstance(result, AgreementResult):
         return _agreement_cases(result, _judged_samples(result, document, paths))
+    if isinstance(result, RobustnessResult) and (paths.captions or document.inputs.get("captions")):
+        captions = SampleFile(_captions_path(document, paths), mark_repeats=True)
+        return _perturbed_cases(result, _with_inputs(captions, document, paths), document.lang)
     return []
 
 
@@ -100,6 +109,25 @@ def _score_cases(results: ScoreResult, samples: Sequence[Sample], lang: str = "e
         )
         for row, sample in enumerate(samples)
     ]
+
+
+def _perturbed_cases(result: RobustnessResult, samples: Iterable[Sample], lang: str) -> list[Case]:
+    """The first captions of each language, each followed by what became of it: perturbations are made again by their seed."""
+    names = list(dict.fromkeys(effect.perturbation for effect in result.effects if effect.perturbation in PERTURBATIONS))
+    protocol = check_protocol(result.protocol)
+    by_language: dict[str, int] = {}
+    cases = []
+    for sample in samples:
+        code = base_language(sample.lang or lang)
+        if sample.invalid or not sample.caption or by_language.get(code, 0) >= _PERTURBED_SHOWN:
+            continue
+        by_language[code] = by_language.get(code, 0) + 1
+        cases.append(Case(replace(sample, lang=code, system=ORIGINAL, references=()), {}))
+        for name in names:
+            changed = perturbed(replace(sample, lang=code), PERTURBATIONS[name], result.seed, protocol=protocol)
+            if changed is not None and changed.caption != sample.caption:
+                cases.append(Case(replace(changed, lang=code, system=name, references=()), {}))
+    return cases[:MOST]
 
 
 def _comparison_cases(comparison: Comparison, systems: Mapping[str, Sequence[Sample]]) -> list[Case]:
@@ -226,7 +254,7 @@ def _reason_strengths(cases: Sequence[Case]) -> dict[str, Floats]:
     """Reason to show a caption -> its strength for each case, NaN where it does not apply."""
     metrics = list(dict.fromkeys(name for case in cases for name in case.scores))
     ranks = {metric: _ranks([case.scores.get(metric, np.nan) for case in cases]) for metric in metrics}
-    strengths: dict[str, Floats] = {}
+    strengths: dict[str, Floats] = {f"worst by {metric}": -ranks[metric] for metric in metrics}
     if any(case.human is not None for case in cases):
         human_ranks = _ranks([np.nan if case.human is None else case.human for case in cases])
         for metric in metrics:
@@ -236,10 +264,7 @@ def _reason_strengths(cases: Sequence[Case]) -> dict[str, Floats]:
     for first, second in combinations(metrics[:_METRICS_PAIRED], 2):
         strengths[f"higher by {first} than by {second}"] = _rank_gap(ranks[first], ranks[second])
         strengths[f"higher by {second} than by {first}"] = _rank_gap(ranks[second], ranks[first])
-    for metric in metrics:
-        strengths[f"best by {metric}"] = ranks[metric]
-        strengths[f"worst by {metric}"] = -ranks[metric]
-    return strengths
+    return strengths | {f"best by {metric}": ranks[metric] for metric in metrics}
 
 
 def _rank_gap(above: Floats, below: Floats) -> Floats:

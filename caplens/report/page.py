@@ -8,6 +8,7 @@ import io
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -20,8 +21,10 @@ from caplens.data.sample import Sample
 from caplens.embed.images import UnreadableError, opened
 from caplens.embed.videos import FrameChoice, clip_of, read_frames
 from caplens.errors import InputError, MissingExtraError
+from caplens.metrics.registry import list_metrics
 from caplens.progress import track
 from caplens.report import plots
+from caplens.report.catalogue import PageLanguage
 from caplens.report.documents import Document, InputPaths
 from caplens.report.latex_tables import latex_document
 from caplens.report.sections import Section, make_sections
@@ -40,14 +43,23 @@ def write_page(
     paths: InputPaths | None = None,
     title: str = "caplens report",
     moments: Sequence[str] = (),
+    lang: str = "en",
 ) -> None:
     """Write the report to `target`. `paths` replaces the paths of captions and images that the results name."""
+    said = PageLanguage(lang)
     sections = make_sections(documents, paths or InputPaths(), moments)
     with replacing(target) as temporary:
-        temporary.write_text(plots.printable(render(sections, title)), encoding="utf-8", newline="\n")
+        temporary.write_text(plots.printable(render(sections, title, said)), encoding="utf-8", newline="\n")
 
 
-def render(sections: Sequence[Section], title: str) -> str:
+class MetricHelp(NamedTuple):
+    """What the page says about a metric."""
+
+    number: int
+    text: str
+
+
+def render(sections: Sequence[Section], title: str, lang: PageLanguage) -> str:
     """The HTML of the page."""
     thumbnails = Thumbnails(sections)
     return render_template(
@@ -56,8 +68,18 @@ def render(sections: Sequence[Section], title: str) -> str:
         {"csv": _csv, "latex": _latex, "svg": Markup, "thumbnail": thumbnails.name},
         title=title,
         sections=sections,
+        metric_help=_metric_help(sections),
+        _=lang,
         style=Markup(asset("report.css")) + thumbnails.style,
     )
+
+
+def _metric_help(sections: Sequence[Section]) -> dict[str, MetricHelp]:
+    """Metric -> what it is, for the metrics of the page that are ours; those of one kind with two models say the same."""
+    metrics = list_metrics()
+    names = dict.fromkeys(name for section in sections for name in section.metrics)
+    texts = {name: metrics[name.partition("[")[0]][1] for name in names if name.partition("[")[0] in metrics}
+    return {name: MetricHelp(number, text) for number, (name, text) in enumerate(texts.items(), 1)}
 
 
 def _csv(table: Table) -> str:
@@ -78,6 +100,7 @@ class Thumbnails:
 
     def __init__(self, sections: Sequence[Section]) -> None:
         samples = [case.sample for section in sections for case in section.cases]
+        samples += [card.sample for section in sections for card in section.checked]
         shown = {_shown_by(sample): sample for sample in samples if sample.image is not None or sample.video is not None}
         self._shown: dict[tuple[str, ...], tuple[str, str]] = {}
         for number, (key, sample) in enumerate(track(shown.items(), "drawing thumbnails", len(shown))):

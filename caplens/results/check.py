@@ -10,7 +10,7 @@ from caplens.results.base import Content, Result, ResultRow, null_if_nan, number
 from caplens.results.table import Cell, Table
 
 _SHOWN = 20
-_CAPTION_SHOWN = 60
+_CAPTION_SHOWN = 40
 
 
 class Verdict(StrEnum):
@@ -82,10 +82,10 @@ class CheckedCaption:
         return min((fault.verdict for fault in self.faults), key=_ORDER.index, default=Verdict.fine)
 
     @property
-    def badness(self) -> tuple[int, int, float]:
-        """What captions are sorted by: verdict, then how many sure faults, then how they fit their image."""
+    def badness(self) -> tuple[int, int, int, float]:
+        """What captions are sorted by: verdict, then how many sure faults, how many in all, and how they fit their image."""
         sure = sum(fault.verdict is Verdict.fix for fault in self.faults)
-        return _ORDER.index(self.verdict), -sure, 100.0 if self.good != self.good else self.good
+        return _ORDER.index(self.verdict), -sure, -len(self.faults), 100.0 if self.good != self.good else self.good
 
 
 @dataclass(repr=False)

@@ -55,6 +55,8 @@ class RobustnessResult(Result):
         Perturbation -> captions that came out as they were.
     nouns
         Language -> how nouns were found for substitution: tagger, rules or content words.
+    seed
+        Of the perturbations.
     """
 
     kind = "robustness"
@@ -67,6 +69,7 @@ class RobustnessResult(Result):
     protocol: str = "gentle"
     unchanged: dict[str, int] = field(default_factory=dict)
     nouns: dict[str, str] = field(default_factory=dict)
+    seed: int = 0
 
     def tables(self) -> list[Table]:
         return [self.effects_table()]
@@ -117,6 +120,7 @@ class RobustnessResult(Result):
             "impossible": self.skipped,
             "unchanged": self.unchanged,
             "protocol": self.protocol,
+            "seed": self.seed,
             **({"nouns": self.nouns} if self.nouns else {}),
             "counts": {"failed": self.failed},
             "signatures": self.signatures,
@@ -135,4 +139,5 @@ class RobustnessResult(Result):
             protocol=content.get("protocol", "gentle"),
             unchanged=dict(content.get("unchanged", {})),
             nouns=dict(content.get("nouns", {})),
+            seed=int(content.get("seed", 0)),
         )

@@ -18,7 +18,7 @@ from caplens.embed.videos import FrameChoice, VideoClip, clip_of
 from caplens.errors import InputError
 from caplens.metrics.pair_statistics import PairStatistics
 from caplens.perturbation import get_perturbation
-from caplens.report import plots
+from caplens.report import heatmaps
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_fitting_says_what_was_left_out_and_ends_with_3(tmp_path, caplens):
 def test_plots_are_well_formed_whatever_a_word_contains(sign):
     from xml.etree import ElementTree
 
-    svg = plots.heatmap([f"a{sign}b"], ["x"], np.ones((1, 1)), [["1"]])
+    svg = heatmaps.heatmap([f"a{sign}b"], ["x"], np.ones((1, 1)), [["1"]])
     ElementTree.fromstring(svg)
 
 

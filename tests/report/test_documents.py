@@ -172,7 +172,7 @@ def test_a_report_without_its_captions_says_so(scores, examples, tmp_path):
         Document("gone", scores, {"captions": "gone.jsonl"}, tmp_path),
         Document("others", scores, {"captions": "good.jsonl", "references": "nothing.json"}, examples),
     ]
-    unnamed, gone, others = make_sections(documents, InputPaths())
+    _, unnamed, gone, others = make_sections(documents, InputPaths())
     assert "captions=FILE" in unnamed.without_cases
     assert "gone.jsonl" in gone.without_cases
     assert "nothing.json" in others.without_cases

@@ -38,13 +38,13 @@ def test_the_values_are_cosines_of_words_and_frames(scored):
     from caplens.embed.videos import FrameChoice, VideoClip
     from caplens.embed.word_vectors import word_vectors
     from caplens.metrics.options import ScoringOptions
-    from caplens.report import plots
+    from caplens.report import heatmaps
 
     captions, _ = scored
     engine = ScoringOptions(keep_store=False).engine()
     (frames,) = engine.frames([VideoClip(str(captions.parent / "video"))], FrameChoice(4)).matrices
     words = word_vectors(engine, "a red wall", "en")
-    drawn = plots.moments(words.words, [np.zeros((8, 8, 3), np.uint8)] * 4, words.vectors @ frames.T)
+    drawn = heatmaps.moments(words.words, [np.zeros((8, 8, 3), np.uint8)] * 4, words.vectors @ frames.T)
     assert f">{words.vectors[1] @ frames[2]:.2f}</text>".replace("-", "\N{MINUS SIGN}") in drawn.replace("-0", "\N{MINUS SIGN}0")
 
 

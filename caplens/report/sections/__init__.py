@@ -1,21 +1,29 @@
 """The sections of the page, one module per kind of result."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from caplens.errors import InputError, option
 from caplens.report.cases import Case, changes_of, choose, find_cases
 from caplens.report.documents import Document, InputPaths
+from caplens.report.headlines import headline_of
 from caplens.report.sections.agreement import agreement_section, correlation_section, languages_sections
+from caplens.report.sections.check import check_section, with_images_of
 from caplens.report.sections.comparison import comparison_section, language_section
+from caplens.report.sections.drift import drift_section
 from caplens.report.sections.leakage import leakage_section
 from caplens.report.sections.moments import moment_plots
 from caplens.report.sections.robustness import robustness_section
+from caplens.report.sections.runs import runs_sections
 from caplens.report.sections.scores import score_section
 from caplens.report.sections.section import Section
 from caplens.report.sections.training import training_section
 from caplens.results.agreement import AgreementResult
+from caplens.results.base import Result
+from caplens.results.check import CheckResult
 from caplens.results.comparison import Comparison, LanguageComparison
+from caplens.results.drift import DriftResult
 from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leakage import LeakageResult
 from caplens.results.loading import as_input_error
@@ -34,6 +42,8 @@ _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
     RobustnessResult: robustness_section,
     LeakageResult: leakage_section,
     TrainingLog: training_section,
+    CheckResult: check_section,
+    DriftResult: drift_section,
 }
 
 
@@ -43,14 +53,21 @@ def make_sections(documents: Sequence[Document], paths: InputPaths, moments: Seq
     `moments` are ids of captions of videos whose words are shown beside the frames.
     """
     _check_moments(documents, moments)
-    sections: list[Section] = []
+    sections: list[Section] = runs_sections(documents)
     for run in _in_languages(documents):
         with as_input_error(run[0].path):
             sections += languages_sections([document.result for document in run if isinstance(document.result, AgreementResult)])
     for document in documents:
         with as_input_error(document.path):
+            if isinstance(document.result, CheckResult):
+                document = replace(document, result=with_images_of(document.result, document, paths))
             cases, why = _cases(document, paths)
             section = _SECTIONS[type(document.result)](document, document.result, cases)
+            section.headline, section.limits = headline_of(document.result)
+            section.metrics = metrics_of_result(document.result)
+            # What the headline says is not said again below a table.
+            for table in section.tables:
+                table.notes = [note for note in table.notes if note not in section.headline]
             section.without_cases = why
             section.warnings = [
                 *(f"{change} Score them again." for change in changes_of(document.result, cases)),
@@ -61,6 +78,17 @@ def make_sections(documents: Sequence[Document], paths: InputPaths, moments: Seq
             section.cases = choose(cases)
             sections.append(section)
     return sections
+
+
+def metrics_of_result(result: Result) -> list[str]:
+    """The metrics that a result is about."""
+    if isinstance(result, CheckResult):
+        return ["clipscore"] if result.signature else []
+    for name in ("metrics", "scores", "results"):
+        by_metric = getattr(result, name, None)
+        if isinstance(by_metric, dict):
+            return list(by_metric)
+    return list(dict.fromkeys(effect.metric for effect in result.effects)) if isinstance(result, RobustnessResult) else []
 
 
 def _cases(document: Document, paths: InputPaths) -> tuple[list[Case], str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caplens.report import plots
+from caplens.report import heatmaps, plots
 from caplens.report.cases import Case
 from caplens.report.documents import Document
 from caplens.report.sections.section import (
@@ -43,18 +43,7 @@ def agreement_section(document: Document, results: AgreementResult, cases: list[
     own_ratings = results.own_ratings_table()
     if own_ratings is not None:
         section.tables.append(own_ratings)
-    metrics = sorted(results.results, key=lambda metric: -results.results[metric][results.headline].value)
-    panels = {
-        name: [results.results[metric][name][:3] for metric in metrics]
-        for name in [results.headline, *(name for name in results.measures if name != results.headline)]
-    }
-    section.plots.append(
-        Plot(
-            "How well metrics agree with people",
-            plots.intervals(metrics, panels),
-            f"Times 100,{INTERVALS}",
-        )
-    )
+    section.plots.append(_agreement_plot(results))
     if results.human is not None:
         raters = results.human.shape[1]
         human = results.human.ravel()
@@ -65,6 +54,28 @@ def agreement_section(document: Document, results: AgreementResult, cases: list[
     section.plots.append(distribution_plot(results.scores, [results.lang] * len(results.ids), "all captions"))
     section.plots += caption_plots(cases)
     return section
+
+
+def _agreement_plot(results: AgreementResult) -> Plot:
+    """Every measure of every metric, beside published values and the agreement of people with each other."""
+    metrics = sorted(results.results, key=lambda metric: -results.results[metric][results.headline].value)
+    panels = {
+        name: [results.results[metric][name][:3] for metric in metrics]
+        for name in [results.headline, *(name for name in results.measures if name != results.headline)]
+    }
+    published = {name: [_published(results, metric, name) for metric in metrics] for name in panels}
+    ceilings = {} if results.raters is None else results.raters.ceiling
+    about = f"Times 100,{INTERVALS}"
+    if any(value is not None for values in published.values() for value in values):
+        about += " Diamonds are published values, where the model is the same."
+    if ceilings.keys() & panels.keys():
+        about += " The dashed line is how far people agree with each other."
+    return Plot("How well metrics agree with people", plots.intervals(metrics, panels, (), published, ceilings), about)
+
+
+def _published(results: AgreementResult, metric: str, measure: str) -> float | None:
+    """The published value, where it is of the same model."""
+    return results.results[metric][measure].published if metric in results.same_model else None
 
 
 def _estimate(results: AgreementResult, metric: str) -> str:
@@ -115,7 +126,7 @@ def correlation_section(document: Document, result: LanguageCorrelation, cases: 
             section.plots.append(
                 Plot(
                     f"{metric}{quality}",
-                    plots.heatmap(result.langs, result.langs, matrix, notes),
+                    heatmaps.heatmap(result.langs, result.langs, matrix, notes),
                     "Pearson's correlation between the scores of the same items in two languages.",
                 )
             )

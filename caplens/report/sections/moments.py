@@ -12,7 +12,7 @@ from caplens.embed.videos import DEFAULT_FRAMES, FrameChoice, check_choice, clip
 from caplens.embed.word_vectors import word_vectors
 from caplens.errors import InputError, option
 from caplens.metrics.options import ScoringOptions
-from caplens.report import plots
+from caplens.report import heatmaps
 from caplens.report.cases import Case
 from caplens.report.sections.section import Plot
 from caplens.results.scores import ScoreResult
@@ -63,7 +63,7 @@ def _plot(engine: Engine, case: Case, choice: FrameChoice) -> Plot:
     words = word_vectors(engine, sample.caption or "", sample.lang)
     values = words.vectors.astype(np.float64) @ frames.matrices[0].T.astype(np.float64)
     try:
-        pictures: list[Pixels] = read_frames(clip, choice, plots.small_picture)
+        pictures: list[Pixels] = read_frames(clip, choice, heatmaps.small_picture)
     except UnreadableError as error:
         raise InputError(f"the words of {sample.id!r} cannot be shown: {error}.") from None
-    return Plot(f"Words and moments: {sample.id}", plots.moments(words.words, pictures, values), _ABOUT)
+    return Plot(f"Words and moments: {sample.id}", heatmaps.moments(words.words, pictures, values), _ABOUT)

@@ -39,7 +39,15 @@ def robustness_section(document: Document, results: RobustnessResult, cases: lis
             about = f"{about} In brackets {LEVEL} intervals by bootstrap over images."
             section.plots.append(
                 language_heatmap(
-                    f"{metric}: {title}", about, langs, perturbations, cells, digits=1, lower=name == "drop", names={ALL: "mean"}
+                    f"{metric}: {title}",
+                    about,
+                    langs,
+                    perturbations,
+                    cells,
+                    digits=1,
+                    lower=name == "drop",
+                    diverging=name == "drop",
+                    names={ALL: "mean"},
                 )
             )
     return section

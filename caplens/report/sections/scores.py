@@ -43,7 +43,9 @@ def score_section(document: Document, results: ScoreResult, cases: list[Case]) -
     values = {name: scores.values for name, scores in results.metrics.items()}
     if by_language is not None:
         section.tables.append(without_notes(by_language, "By language"))
+        section.tables += [without_notes(table, table.title) for table in results.pair_tables()]
         section.plots.append(_language_heatmap(results))
+        section.plots += _correlation_heatmaps(results)
         section.plots.append(distribution_plot(values, langs, "language"))
     else:
         section.plots.append(distribution_plot(values, ["all"] * len(results.ids), "all captions"))
@@ -60,11 +62,37 @@ def _language_heatmap(results: ScoreResult) -> Plot:
     cells = {
         (lang, metric): (value, *results.language_intervals.get(metric, {}).get(lang, (np.nan, np.nan)))
         for metric in metrics
+        if metric not in results.levels
         for lang, value in results[metric].by_language.items()
+    }
+    cells |= {
+        (lang, metric): (value, np.nan, np.nan)
+        for metric in results.levels
+        for lang, value in results.percentiles_by_language(metric).items()
     }
     langs = sorted({lang for lang, _ in cells})
     about = f"Corpus scores{INTERVALS} Colours compare languages within a metric."
+    if results.levels:
+        about += f" Of {', '.join(results.levels)}: the mean percentile among good captions of the language."
     return language_heatmap("Languages and metrics", about, langs, metrics, cells, by_column=True)
+
+
+def _correlation_heatmaps(results: ScoreResult) -> list[Plot]:
+    """Do scores of the same images agree across languages? One plot per metric, where languages share images."""
+    correlations = []
+    for metric, pairs in results.language_pairs.items():
+        langs = sorted({lang for pair in pairs if pair.paired for lang in (pair.first, pair.second)})
+        if len(langs) < 2:
+            continue
+        matrix = np.eye(len(langs))
+        for pair in pairs:
+            if pair.paired:
+                first, second = langs.index(pair.first), langs.index(pair.second)
+                matrix[first, second] = matrix[second, first] = pair.correlation
+        notes = [["–" if np.isnan(value) else f"{value:.2f}" for value in line] for line in matrix]
+        about = "Pearson's correlation between the scores of the same images in two languages."
+        correlations.append(Plot(f"{metric} across languages", heatmaps.heatmap(langs, langs, matrix, notes), about))
+    return correlations
 
 
 def _truncated(signatures: Iterable[str]) -> str:

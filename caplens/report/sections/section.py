@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caplens.arrays import Floats
 from caplens.data.languages import language_names
-from caplens.report import plots
+from caplens.report import heatmaps, plots
 from caplens.report.cases import Case
 from caplens.results.base import number
 from caplens.results.robustness import ALL
@@ -16,8 +17,12 @@ from caplens.stats import get_coefficient
 from caplens.text.words import split
 
 INTERVALS = f" with {LEVEL} intervals by bootstrap over images."
+if TYPE_CHECKING:
+    from caplens.report.sections.check import CheckCard
+
 _MIN_CAPTIONS = 20
 """With fewer captions, there are no plots by length."""
+_ONLY_FIRST = " (the first twelve)"
 _UNIT_NOTES = {"words": " (of characters, where a script has no spaces and no segmenter is installed)"}
 _COEFFICIENTS = ("tau-b", "spearman", "pearson")
 
@@ -45,6 +50,25 @@ class Section:
     cases: list[Case] = field(default_factory=list)
     without_cases: str = ""
     """Why no captions are shown."""
+    headline: Sequence[str] = ()
+    """What was found, in sentences."""
+    limits: Sequence[str] = ()
+    """Where that ends to be certain."""
+    checked: "Sequence[CheckCard]" = ()
+    """Captions with what is wrong with them, worst first."""
+    not_shown: int = 0
+    """How many more have something wrong."""
+    metrics: Sequence[str] = ()
+    """The metrics of the section, which the page explains."""
+
+    @property
+    def cards(self) -> list[list[Case]]:
+        """Cases that belong into one card: those of several systems about one image, in one language."""
+        by_item: dict[object, list[Case]] = {}
+        for place, case in enumerate(self.cases):
+            item = place if case.sample.system is None else (case.sample.group, case.sample.lang)
+            by_item.setdefault(item, []).append(case)
+        return list(by_item.values())
 
 
 def language_heatmap(
@@ -57,14 +81,25 @@ def language_heatmap(
     digits: int = 3,
     by_column: bool = False,
     lower: bool = False,
+    diverging: bool = False,
     names: Mapping[str, str] | None = None,
 ) -> Plot:
-    """A heatmap of languages by `columns`. Cells are (value, low, high); higher values are darker, or lower ones with `lower`."""
+    """A heatmap of languages by `columns`. Cells are (value, low, high); higher values are darker, or lower ones with `lower`.
+
+    With `diverging`, values on either side of 0 have different colours.
+    """
     values = np.array([[number(cells[lang, name][0]) if (lang, name) in cells else np.nan for name in columns] for lang in langs])
     notes = [[_with_bounds(cells.get((lang, name)), digits) for name in columns] for lang in langs]
     labels = [(names or {}).get(name, name) for name in columns]
-    svg = plots.heatmap(_language_labels(langs), labels, -values if lower else values, notes, by_column=by_column)
+    widths = np.array([[_width_of(cells.get((lang, name))) for name in columns] for lang in langs])
+    shown = -values if lower else values
+    svg = heatmaps.heatmap(_language_labels(langs), labels, shown, notes, by_column=by_column, widths=widths, diverging=diverging)
     return Plot(title, svg, about)
+
+
+def _width_of(cell: Sequence[float | None] | None) -> float:
+    """The width of an interval; NaN if there is none."""
+    return number(cell[2]) - number(cell[1]) if cell is not None else float("nan")
 
 
 def _with_bounds(cell: Sequence[float | None] | None, digits: int) -> str:
@@ -128,6 +163,7 @@ def caption_plots(cases: Sequence[Case]) -> list[Plot]:
     scored = [case for case in cases if not any(np.isnan(value) for value in case.scores.values())]
     if len(scored) < _MIN_CAPTIONS:
         return []
+    langs = [case.sample.lang or "" for case in scored]
     words = np.array([float(len(split(case.sample.caption or "", case.sample.lang))) for case in scored])
     references = np.array([float(len(case.sample.references)) for case in scored])
     by_number = []
@@ -136,8 +172,9 @@ def caption_plots(cases: Sequence[Case]) -> list[Plot]:
         ("Scores and the number of references", "references", references),
     ):
         if len(np.unique(numbers)) > 1:
-            about = f"Mean score, and the middle half of scores, by the number of {label}{_UNIT_NOTES.get(label, '')}."
-            by_number.append(Plot(title, plots.against_number(numbers, score_columns(scored), label), about))
+            lines = f"one line for each language{_ONLY_FIRST}" if len(set(langs)) > 1 else "and the middle half of scores"
+            about = f"Mean score, {lines}, by the number of {label}{_UNIT_NOTES.get(label, '')}."
+            by_number.append(Plot(title, plots.against_number(numbers, score_columns(scored), label, langs), about))
     return by_number
 
 
