@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from caplens.data.languages import base_language
+from caplens.report import heatmaps
 from caplens.report.cases import Case
 from caplens.report.documents import Document
 from caplens.report.sections.section import (
@@ -19,8 +20,11 @@ from caplens.report.sections.section import (
     without_notes,
 )
 from caplens.results.scores import ScoreResult
+from caplens.stats import bootstrap_pooled, interval
+from caplens.stats.means import mean_pool, mean_statistics
 
 _ERRORS_SHOWN = 10
+_RESAMPLES = 500
 
 
 def score_section(document: Document, results: ScoreResult, cases: list[Case]) -> Section:
@@ -66,7 +70,7 @@ def _language_heatmap(results: ScoreResult) -> Plot:
         for lang, value in results[metric].by_language.items()
     }
     cells |= {
-        (lang, metric): (value, np.nan, np.nan)
+        (lang, metric): (value, *_percentile_interval(results, metric, lang))
         for metric in results.levels
         for lang, value in results.percentiles_by_language(metric).items()
     }
@@ -74,7 +78,16 @@ def _language_heatmap(results: ScoreResult) -> Plot:
     about = f"Corpus scores{INTERVALS} Colours compare languages within a metric."
     if results.levels:
         about += f" Of {', '.join(results.levels)}: the mean percentile among good captions of the language."
-    return language_heatmap("Languages and metrics", about, langs, metrics, cells, by_column=True)
+    digits = 1 if len(results.levels) == len(metrics) else 3
+    return language_heatmap("Languages and metrics", about, langs, metrics, cells, digits=digits, by_column=True)
+
+
+def _percentile_interval(results: ScoreResult, metric: str, lang: str) -> tuple[float, float]:
+    """Of the mean percentile of the captions in a language, by bootstrap over images."""
+    good = results.levels[metric].good
+    rows = [row for row, tag in enumerate(results.langs) if base_language(tag or "en") == lang and not np.isnan(good[row])]
+    groups = [results.groups[row] for row in rows]
+    return interval(bootstrap_pooled(mean_statistics(good[rows]), mean_pool, groups, _RESAMPLES))
 
 
 def _correlation_heatmaps(results: ScoreResult) -> list[Plot]:
