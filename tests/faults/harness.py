@@ -63,6 +63,11 @@ JOBS = [
         "translate english.jsonl out.jsonl --to de --translator file:german.jsonl --no-language-check --qe mini-qe --store store",
         ("out.jsonl",),
     ),
+    Job("calibrate", "calibrate calibrated.jsonl -m cider,length --draws 3 -o out.json", ("out.json",)),
+    Job("check", "check many.jsonl --images {examples} --store store -o out.csv", ("out.csv",)),
+    Job("check page", "check many.jsonl --images {examples} --store store -o out.html", ("out.html",)),
+    Job("filter", "filter many.jsonl out.jsonl --images {examples} --store store --keep-top 30%", ("out.jsonl",)),
+    Job("drift", "drift scores.json later.json -o out.json", ("out.json",)),
     Job("report", "report scores.json -o out.html", ("out.html",)),
     Job("train prmcs", f"train prmcs {{good}} {_TRAIN}", _TRAINED, "torch"),
     Job("train mclipscore", f"train mclipscore {{good}} --ratings rated.jsonl {_TRAIN}", _TRAINED, "torch"),
@@ -90,9 +95,19 @@ def prepare(folder: Path) -> None:
             for number, row in enumerate(many)
         ],
         "rated.jsonl": [{**row, "ratings": [number % 5]} for number, row in enumerate(rows)],
+        "calibrated.jsonl": [
+            {
+                "id": f"p{number}",
+                "caption": f"{rows[0]['caption']} {'very ' * number}well",
+                "references": [f"scene {number}"],
+                "lang": "en",
+            }
+            for number in range(25)
+        ],
     }.items():
         (folder / name).write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
-    run(folder, ["score", "many.jsonl", "-m", "cider,bleu4", "-o", "scores.json", "-q"])
+    for captions, scores in (("many.jsonl", "scores.json"), ("other.jsonl", "later.json")):
+        run(folder, ["score", captions, "-m", "cider,bleu4", "-o", scores, "-q"])
 
 
 def start(folder: Path, arguments: list[str], limit: int | None = None) -> "subprocess.Popen[bytes]":

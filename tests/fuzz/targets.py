@@ -1,7 +1,7 @@
 """What is fuzzed: every reader, and commands from their arguments to their exit status. Each target has files to mutate.
 
 A target is called with a folder in which one of its files was mutated. It may return, or raise a `CaplensError`; commands may end
-with status 0, 2 or 3. Anything else is a finding.
+with status 0, 2, 3 or, below a threshold, 4. Anything else is a finding.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from extras import need
 from fasttext_models import fasttext_model
+from fuzz import tables
 from fuzz.layouts import CROSSMODAL, LAYOUTS
 from PIL import Image
 
@@ -204,7 +205,7 @@ def command(*arguments: str) -> Callable[[Path, Path], None]:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 main()
         except SystemExit as end:
-            if end.code not in (None, 0, 2, 3):
+            if end.code not in (None, 0, 2, 3, 4):
                 raise AssertionError(f"exit status {end.code}") from end
             if end.code == 2:
                 err.flush()
@@ -256,6 +257,10 @@ def readers() -> list[Target]:
     """In-process readers of single files."""
     return [
         Target("captions", CAPTIONS, _read_captions),
+        Target("tables", tables.plain_tables(), tables.read_all),
+        Target("tar", {"shard.tar": tables.archive()}, tables.read_all),
+        Target("photos with captions", *tables.described_photos()),
+        Target("calibration", {"levels.json": tables.calibration()}, tables.read_calibration),
         Target("references", REFERENCES | CAPTIONS, lambda _, path: list(read_references(path))),
         Target("join", {"captions.jsonl": CAPTIONS["captions.jsonl"], "references.jsonl": REFERENCES["references.jsonl"]}, _join),
         Target("external scores", {"mine.jsonl": _lines(SCORES)}, lambda _, path: ExternalScores.read(path)),
@@ -326,6 +331,19 @@ def commands() -> list[Target]:
             {"training.txt": b"1.jpg\nphotos/2.jpg\n"},
             command("leakage", "polaris", "--training", "{file}", "--data", "{folder}/polaris"),
         ),
+        Target("check", captions, command("check", "{file}", "--json")),
+        Target(
+            "check images", captions, command("check", "{file}", "--images", "{folder}", "--no-store", "-o", "{folder}/fix.html")
+        ),
+        Target("filter", captions, command("filter", "{file}", "{folder}/kept.csv", "-m", "length", "--keep-top", "50%")),
+        Target("filter lines", captions, command("filter", "{file}", "{folder}/kept.jsonl", "-m", "length", "--above", "2")),
+        Target("calibrate", captions, command("calibrate", "{file}", "-m", "length", "--json")),
+        Target(
+            "score levels",
+            {"levels.json": tables.calibration()},
+            command("score", "{folder}/captions.jsonl", "-m", "length", "--calibration", "{file}", "-f", "csv"),
+        ),
+        Target("drift", results, command("drift", "{folder}/scores.json", "{file}", "--resamples", "10")),
         Target("report", results, command("report", "{file}", "-o", "{folder}/report.html", "-q")),
         Target(
             "train",
@@ -370,6 +388,9 @@ def data_sets() -> list[Target]:
     """The files of benchmarks, beside each other, one of them mutated."""
     targets = [Target(f"bench {name}", files, _benchmark(name)) for name, files in LAYOUTS.items()]
     targets.append(Target("crossmodal", CROSSMODAL, _crossmodal))
+    for name, made in (("workbook", tables.workbook()), ("arrow", tables.arrow_folder())):
+        if made is not None:
+            targets.append(Target(name, *made))
     if find_spec("pyarrow") is not None:
         targets.append(Target("parquet", {"captions.parquet": _parquet_file()}, _parquet))
     return targets
@@ -384,7 +405,12 @@ OPTIONS = {
         "--seed": "0",
         "-f": "csv",
         "--keep-columns": "x",
+        "--columns": "caption=caption,lang=lang",
+        "--fail-under": "bleu1=0.5,length=10%<3",
     },
+    "check": {"--lang": "en", "--columns": "image=image", "--page-lang": "de", "--seed": "1"},
+    "filter": {"-m": "length", "--keep-top": "30%", "--columns": "image=image"},
+    "calibrate": {"-m": "length", "--draws": "3", "--coverage": "0.9", "--about": "x", "--seed": "1"},
     "score --images {folder} --no-store --offline": {
         "-m": "clipscore",
         "--prompt": "A photo of ",
@@ -421,9 +447,8 @@ def _arguments(words: str) -> Callable[[Path, Path], None]:
             given = [str(part).replace("\0", "") for name, value in options.items() if name in defaults for part in (name, value)]
             name, *more = words.split()
             before = ["train", more.pop(0)] if name == "train" else [name]
-            command(*before, "{folder}/captions.jsonl", *more, *(part.replace("{", "{{").replace("}", "}}") for part in given))(
-                folder, path
-            )
+            before += ["{folder}/captions.jsonl", *(["{folder}/kept.jsonl"] if name == "filter" else [])]
+            command(*before, *more, *(part.replace("{", "{{").replace("}", "}}") for part in given))(folder, path)
 
     return run
 
@@ -446,6 +471,7 @@ def lay_out(folder: Path) -> None:
     (folder / "references.jsonl").write_bytes(REFERENCES["references.jsonl"])
     for name in ("1.png", "2.png"):
         (folder / name).write_bytes(_image("PNG"))
+    (folder / "scores.json").write_bytes(json.dumps(caplens.score(ROWS, ["bleu1", "length"], resamples=10).to_dict()).encode())
     (folder / "polaris").mkdir(exist_ok=True)
     for name, content in LAYOUTS["polaris"].items():
         (folder / "polaris" / name).write_bytes(content)
