@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
+from functools import cache, lru_cache
 
 _RANGES = (
     ("Latin", 0x41, 0x24F), ("Latin", 0x1E00, 0x1EFF), ("Greek", 0x370, 0x3FF), ("Greek", 0x1F00, 0x1FFF),
@@ -50,6 +51,7 @@ _LATIN_TOO = frozenset({"sr", "ku"})
 """Languages that are written in Latin letters as well."""
 
 
+@lru_cache(1024)
 def script_of(text: str) -> str | None:
     """The writing system of most letters of a text; Kana where there are any among Han characters. None without letters."""
     counts = Counter(script for character in text if character.isalpha() and (script := _script(ord(character))) is not None)
@@ -59,11 +61,13 @@ def script_of(text: str) -> str | None:
     return "Kana" if script in ("Han", "Kana") and counts["Kana"] else script
 
 
+@lru_cache(10_000)
 def _script(code: int) -> str | None:
     place = bisect_right(_STARTS, code) - 1
     return _SORTED[place][0] if place >= 0 and code <= _SORTED[place][2] else None
 
 
+@cache
 def scripts_of(lang: str) -> frozenset[str]:
     """The writing systems of a language; Latin for those that no other is known of."""
     scripts = frozenset(script for script, langs in _LANGUAGES.items() if lang in langs.split())
