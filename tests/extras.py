@@ -41,6 +41,7 @@ EXTRAS = {
     "krippendorff": "test",
     "playwright": "test",
     "mkdocs": "docs",
+    "yaml": "docs",
     "hatchling": "dev",
     "radon": "dev",
 }

@@ -9,6 +9,8 @@ from pathlib import Path
 import tiny_data
 import tiny_models
 
+import caplens
+
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
 PLUGIN = Path(__file__).parents[1] / "examples" / "plugin"
 
@@ -21,7 +23,11 @@ def set_up(root: Path) -> Path:
         shutil.copy(photo, photos)
     rows = [json.loads(line) for line in (EXAMPLES / "good.jsonl").read_text(encoding="utf-8").splitlines()]
     _write(root / "captions.jsonl", rows)
-    _write(root / "rated.jsonl", [{**row, "ratings": [number % 4 + 1, 3]} for number, row in enumerate(rows)])
+    good = _good_captions(photos)
+    _write(root / "good.jsonl", good)
+    for day in ("monday", "tuesday"):
+        caplens.score(root / "good.jsonl", ["length"], resamples=0).save(root / f"{day}.json")
+    _write(root / "rated.jsonl", [{**row, "ratings": [number % 4 + 1, 3]} for number, row in enumerate([*rows, *good])])
     lines = ["id,caption,references", *(f"{number},青い空と犬,犬と空" for number in range(3))]
     (root / "captions.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     _coco(root, [row for row in rows if row["lang"] == "en"])
@@ -34,6 +40,15 @@ def set_up(root: Path) -> Path:
     _plugin(root)
     _models(root)
     return root
+
+
+def _good_captions(photos: Path) -> list[dict[str, object]]:
+    """Captions of enough images to measure levels on."""
+    rows = []
+    for number in range(60):
+        tiny_models.picture(number + 10).save(photos / f"good-{number}.png")
+        rows.append({"id": f"good-{number}", "image": f"good-{number}.png", "caption": f"waves number {number}", "lang": "en"})
+    return rows
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:

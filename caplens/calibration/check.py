@@ -21,8 +21,9 @@ from caplens.calibration.set_faults import duplicate_faults
 from caplens.calibration.text_faults import NO_CAPTION, TextContext, text_faults
 from caplens.data.extracted import original_name
 from caplens.data.languages import CROSSMODAL_3600, base_language, language_names
+from caplens.data.media import ImageSource
 from caplens.data.sample import Sample
-from caplens.errors import InputError, MissingExtraError
+from caplens.errors import InputError, MissingExtraError, option
 from caplens.metrics.embedding import CosineCollector, EmbeddingMetric
 from caplens.metrics.scoring import run_metrics
 from caplens.progress import track
@@ -76,7 +77,7 @@ def check_captions(
     samples = [replace(sample, lang=code) for sample, code in zip(samples, langs, strict=True)]
     opened = None if calibration is None else open_calibration(calibration)
     faults = _faults_of_texts(samples, langs, opened or built_in_calibration(), model)
-    findings, result = _compared_with_images(samples, langs, metric, opened, seed, warnings)
+    findings, result = _compared_with_images(samples, langs, metric, opened, seed, folder, warnings)
     for by_row in (*_duplicates(samples, langs, warnings), _references(samples, langs, metric, seed)):
         for row, fault in by_row.items():
             faults[row].append(fault)
@@ -191,10 +192,17 @@ def _compared_with_images(
     metric: EmbeddingMetric,
     calibration: Calibration | None,
     seed: int,
+    folder: Path | None,
     warnings: list[str],
 ) -> tuple[ImageFindings, ScoreResult | None]:
     if all(sample.image is None for sample in samples):
         warnings.append("there are no images, so captions are judged by their text alone.")
+        return ImageFindings(), None
+    if folder is None and not any(_exists(sample.image) for sample in samples):
+        warnings.append(
+            "none of the images is in the current folder, so captions are judged by their text alone. Name the folder of the"
+            f" images with {option('images')}."
+        )
         return ImageFindings(), None
     result = run_metrics(samples, [metric])
     warnings += [warning for warning in result.warnings if "do not trust" in warning]
@@ -212,6 +220,10 @@ def _compared_with_images(
     find_better_images(findings, samples, collector)
     find_unsupported_words(findings, samples, collector)
     return findings, result
+
+
+def _exists(image: ImageSource | None) -> bool:
+    return Path(image).exists() if isinstance(image, str | PathLike) else image is not None
 
 
 def _add_own_levels(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from extras import need
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import caplens as package
@@ -109,6 +109,7 @@ def test_another_language_in_the_same_letters(lang, other):
     assert "seems to be in" in fault.reason
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.sampled_from([*GOOD, "bo", "ta", "th"]))
 def test_any_text_is_judged(caption, lang):
     for fault in text_faults(caption, TextContext(lang)):
@@ -200,3 +201,13 @@ def test_captions_of_other_images_do_not_fit(examples_folder):
     assert len(found) >= 3
     own = {row["caption"]: row["image"] for row in english}
     assert any(caption.better_image == own[caption.caption] for caption in found)
+
+
+def test_images_that_are_nowhere_are_said_and_texts_are_judged(caplens, write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write("captions.jsonl", [{"id": "1", "image": "elsewhere.jpg", "caption": "A dog runs in the", "lang": "en"}])
+    said = caplens("check", path, "--json")
+    assert said.status == 0
+    assert "none of the images is in the current folder" in said.err
+    assert json.loads(said.out)["captions"][0]["faults"][0]["kind"] == "cut off"
+    assert caplens("check", path, "--images", tmp_path).status == 2

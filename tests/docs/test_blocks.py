@@ -32,8 +32,8 @@ SHORT = {
     "augment": ["--steps", "2", "--size", "16"],
 }
 """Further options for what would take hours."""
-ELSEWHERE = {"hf", "pip", ".venv/bin/pip", "python3", ".venv-test/bin/pip"}
-"""Programs that need a network; what they install and download is on the stage."""
+ELSEWHERE = {"hf", "pip", "docker", ".venv/bin/pip", "python3", ".venv-test/bin/pip"}
+"""Programs that need a network or a daemon; what they install and download is on the stage."""
 OURS = re.compile(r"\.venv(-test)?/bin/(ruff|mypy|vulture|pytest|mkdocs)")
 """Checks that this test is a part of."""
 
@@ -69,7 +69,7 @@ def staged(prepared, tmp_path, monkeypatch):
 
 def test_every_block_says_what_it_is():
     kinds = {block.kind for path in PAGES for block in _blocks(path)}
-    assert kinds <= {"sh", "python", "json", "toml"}
+    assert kinds <= {"sh", "python", "json", "toml", "yaml"}
     for path in PAGES:
         assert path.read_text(encoding="utf-8").count("```") == 2 * len(_blocks(path)), path.name
 
@@ -87,6 +87,8 @@ def test_blocks_run(path, staged, caplens):
                 json.loads(line)
         elif block.kind == "toml":
             tomllib.loads(block.text)
+        elif block.kind == "yaml":
+            need("yaml").safe_load(block.text)
         elif block.kind == "python":
             exec(compile(block.text, where, "exec"), {"__name__": "__main__"})
         else:
