@@ -120,6 +120,7 @@ def _checked_captions(
             float(good[row]),
             findings.better_images.get(row),
             findings.words.get(row, ()),
+            sample.meta,
             path,
         )
 

@@ -40,11 +40,25 @@ _PLACEHOLDERS = frozenset(
     |foto de|descripción|sin descripción|immagine|immagine di|descrizione|imagem|imagem de|descrição|afbeelding|afbeelding van
     |obrázek|fotografie|popis|resim|bir resim|görsel|fotoğraf|açıklama|изображение|фото|картинка|описание|صورة|صورة ل|صورة من|وصف
     |بدون وصف|نص بديل|图片|图像|照片|一张图片|一张照片|描述|无描述|画像|写真|説明|이미지|사진|설명|छवि|चित्र|तस्वीर|विवरण
+    |alt text folgt|alternativtext folgt|text folgt|folgt|kein alternativtext vorhanden|kein alt text vorhanden
+    |keine bildbeschreibung
+    |beschreibung fehlt|beschreibung folgt|ohne titel|ohne beschreibung|kein text|leer|alt text coming soon|no alternative text
+    |missing|no text|sans titre|sans description|pas de description|sin título|sin texto|senza titolo|nessuna descrizione
+    |sem título|sem descrição|لا يوجد وصف|لا يوجد نص بديل|لا يوجد|بلا عنوان|وصف الصورة
+    |النص البديل|عنوان|无标题|暂无描述|無題|説明なし
     """.replace("\n", "")
     .replace("    ", "")
     .split("|")
 )
 """Whole captions that say nothing, in small letters and without punctuation at their ends."""
+_OPENING = re.compile(
+    r"(?:(?:an?|the|this) )?(?:image|picture|photo|photograph)s? (?:of|showing|shows)\b"
+    r"|(?:ein |das |dieses )?(?:bild|foto) (?:von|zeigt)\b"
+    r"|(?:une |cette )?(?:image|photo) (?:de|d'un|d'une|montre|montrant)\b|(?:una |esta )?(?:imagen|foto) (?:de|muestra)\b"
+    r"|(?:bild|foto|photo|image|picture|imagen|immagine|imagem|afbeelding)\s*:|صورة (?:ل|من|تظهر)|一张?(?:照片|图片)[:：]",
+    re.IGNORECASE,
+)
+"""What an alternative text need not say, since readers know that there is an image."""
 _LOREM = re.compile(r"\blorem ipsum\b|\bdolor sit amet\b", re.IGNORECASE)
 _MARKUP = re.compile(
     r"</?[a-z!][^<>]*>|&(?:[a-z]{2,8}|#\d+|#x[\da-f]+);|\[[^\[\]]*\]\([^()\s]*\)|\*\*[^*]+\*\*|\{\{.*?\}\}|\bhttps?://|%20|\\[nrt]\b|\[/?[a-z]{1,6}\]",
@@ -163,10 +177,19 @@ def _file_name(caption: str, context: TextContext) -> Fault | None:
 
 
 def _placeholder(caption: str, _: TextContext) -> Fault | None:
-    text = " ".join(caption.casefold().split()).strip(" .:;!?…-_()[]<>\"'*#")
+    text = " ".join(caption.casefold().replace("-", " ").split()).strip(" .:;!?…_()[]<>\"'*#")
     if _LOREM.search(caption) or text in _PLACEHOLDERS:
         return Fault(PLACEHOLDER, Verdict.fix, "the caption is a placeholder")
     return None
+
+
+def _opening(caption: str, _: TextContext) -> Fault | None:
+    match = _OPENING.match(caption.lstrip())
+    if match is None:
+        return None
+    return Fault(
+        PLACEHOLDER, Verdict.look, f"the caption begins with words that say nothing about the image ({match[0].strip()})"
+    )
 
 
 def _markup(caption: str, _: TextContext) -> Fault | None:
@@ -296,4 +319,4 @@ def _language(caption: str, context: TextContext) -> Fault | None:
 
 
 _BLOCKING: tuple[Rule, ...] = (_empty, _file_name, _placeholder)
-_RULES: tuple[Rule, ...] = (_encoding, _markup, _script, _language, _repeated, _cut_off, _length)
+_RULES: tuple[Rule, ...] = (_encoding, _markup, _opening, _script, _language, _repeated, _cut_off, _length)

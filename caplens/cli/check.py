@@ -20,6 +20,7 @@ from caplens.cli.options import (
 )
 from caplens.cli.output import Format, info, write_result
 from caplens.cli.report import PAGES, check_page
+from caplens.report.catalogue import PageLanguage
 from caplens.text.identification import load_language_model
 
 EXAMPLES = """
@@ -69,7 +70,9 @@ def check(
     )
     if page is None:
         inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
-        write_result(result, output.output, form, inputs, show=True)
+        said = PageLanguage(page_lang)
+        in_rows = form in (Format.csv, Format.tsv, Format.xlsx)
+        write_result(result.translated(said) if in_rows else result, output.output, form, inputs, show=True)
     else:
         api.write_report({captions.stem: result}, page, title=title, page_lang=page_lang)
         info(f"written to {page}")

@@ -51,7 +51,7 @@ AllowFormulas = Annotated[
         "--allow-formulas", help="In CSV, TSV and Excel, put no apostrophe before text that a spreadsheet would run as a formula."
     ),
 ]
-PageLang = Annotated[str, typer.Option(help="The language of the page itself: en, de, es, zh or ar.")]
+PageLang = Annotated[str, typer.Option(help="The language of the page itself, and of reasons in tables: en, de, es, zh or ar.")]
 Resamples = Annotated[int, typer.Option(min=0, max=1_000_000, help="Resamples for intervals and tests; 0 for none.")]
 SomeResamples = Annotated[int, typer.Option(min=1, max=1_000_000, help="Resamples for intervals and tests.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="The seed of everything random.")]

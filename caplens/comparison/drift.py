@@ -45,7 +45,9 @@ def compare_runs(
                 " difference may come from that."
             )
         result.drifts += _drifts_of(metric, old, new, resamples, seed)
-    if shared := len(set(old.ids) & set(new.ids)):
+    repeated = any(len(set(run.ids)) < len(run.ids) for run in (old, new))
+    # Ids that repeat within a run are names of images, which two runs may well share.
+    if (shared := len(set(old.ids) & set(new.ids))) and not repeated:
         result.warnings.append(
             f"{shared:,} ids are in both runs. Where they are the same captions, 'caplens compare' tests them in pairs, which"
             " notices smaller differences."

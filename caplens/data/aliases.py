@@ -24,7 +24,7 @@ ALIASES = {
     """,
     "lang": "language|locale|lang code|language code|sprache|langue|idioma|língua|lingua|taal"
     "|jazyk|język|dil|язык|اللغة|لغة|语言|言語|언어|भाषा",
-    "id": "key|identifier|nr|no|number|nummer|kennung|bild id|caption id|inventarnummer"
+    "id": "key|uid|uuid|guid|identifier|nr|no|number|nummer|kennung|bild id|caption id|inventarnummer"
     "|inventory number|identifiant|identificador|编号|معرف|رقم|номер",
     "references": "reference|referenz|referenzen",
 }

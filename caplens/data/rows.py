@@ -221,7 +221,11 @@ def _language(tag: str | None, place: Place) -> str | None:
 def _missing(name: str, row: Row, place: Place) -> InputError:
     columns = ", ".join(repr(key) for key in list(row)[:8]) or "none"
     hint = f" Pass a file of references with {option('references')}." if name == "caption" and "references" in row else ""
-    return InputError(f"{place}: there is no '{name}' (columns: {columns}). Every row needs 'id' and 'caption'.{hint}")
+    if name == "id":
+        hint = " If another column names the rows, say so with --columns id=NAME."
+    return InputError(
+        f"{place}: there is no '{name}' (columns with a value: {columns}). Every row needs 'id' and 'caption'.{hint}"
+    )
 
 
 def _shown(value: Any) -> str:

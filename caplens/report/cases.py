@@ -1,7 +1,8 @@
 """Captions with their scores, and the selection of those worth looking at."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ MOST = 200
 """Captions shown per result."""
 _CHANGED = "have changed since they were scored; the scores are of the old ones. Score them again."
 _PER_REASON = 12
+_PER_LANGUAGE = 2
+"""Captions of each language that are shown for a reason, if others are stronger."""
 _METRICS_PAIRED = 3
 """The first metrics, every two of which are searched for disagreements."""
 ORIGINAL = "original"
@@ -49,6 +52,12 @@ class Case:
     scores: Mapping[str, float]
     human: float | None = None
     reasons: tuple[str, ...] = ()
+    percentiles: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> the percentile among good captions of the language, where there are levels."""
+
+    def comparable(self, metric: str) -> float:
+        """What captions of several languages are ordered by."""
+        return self.percentiles.get(metric, self.scores.get(metric, np.nan))
 
 
 def find_cases(document: Document, paths: InputPaths) -> list[Case]:
@@ -101,11 +110,18 @@ def _score_cases(results: ScoreResult, samples: Sequence[Sample], lang: str = "e
     scored = list(zip(results.ids, results.langs, results.systems, strict=True))
     if [(sample.id, sample.lang, sample.system) for sample in samples] != scored:
         raise InputError(f"the captions are not those that were scored; pass the scored file with {option('captions', 'FILE')}.")
+    # Where a language has no levels, scores are all that captions can be ordered by.
+    percentiles = {
+        name: levels.good
+        for name, levels in results.levels.items()
+        if not np.isnan(levels.good[~np.isnan(results[name].values)]).any()
+    }
     return [
         Case(
             replace(sample, lang=base_language(sample.lang or lang)),
             {name: float(scores.values[row]) for name, scores in results.metrics.items()},
             float(np.mean(sample.rating_values)) if sample.ratings else None,
+            percentiles={name: float(values[row]) for name, values in percentiles.items()},
         )
         for row, sample in enumerate(samples)
     ]
@@ -253,7 +269,7 @@ def choose(cases: Sequence[Case]) -> list[Case]:
 def _reason_strengths(cases: Sequence[Case]) -> dict[str, Floats]:
     """Reason to show a caption -> its strength for each case, NaN where it does not apply."""
     metrics = list(dict.fromkeys(name for case in cases for name in case.scores))
-    ranks = {metric: _ranks([case.scores.get(metric, np.nan) for case in cases]) for metric in metrics}
+    ranks = {metric: _ranks([case.comparable(metric) for case in cases]) for metric in metrics}
     strengths: dict[str, Floats] = {f"worst by {metric}": -ranks[metric] for metric in metrics}
     if any(case.human is not None for case in cases):
         human_ranks = _ranks([np.nan if case.human is None else case.human for case in cases])
@@ -282,13 +298,19 @@ def _ranks(values: Sequence[float]) -> Floats:
 
 
 def _strongest(strength: Floats, cases: Sequence[Case], count: int) -> list[int]:
-    """The rows of the highest values, without duplicates: data sets repeat captions of an image."""
+    """The rows of the highest values, overall and in each language, without duplicates: data sets repeat captions."""
     rows: dict[object, int] = {}
-    for row in np.argsort(-np.where(np.isnan(strength), -np.inf, strength), kind="stable"):
-        if np.isnan(strength[row]) or len(rows) == count:
-            break
+    by_language: Counter[str | None] = Counter()
+    # Many captions have the lowest score that there is; which of them are shown should not depend on the order of languages.
+    mixed = np.random.default_rng(0).permutation(len(strength))
+    for row in mixed[np.argsort(-np.where(np.isnan(strength), -np.inf, strength)[mixed], kind="stable")]:
         sample = cases[row].sample
-        rows.setdefault((sample.group, sample.caption, sample.system), int(row))
+        key = (sample.group, sample.caption, sample.system)
+        if np.isnan(strength[row]):
+            break
+        if key not in rows and (len(rows) < count or by_language[sample.lang] < min(count, _PER_LANGUAGE)):
+            rows[key] = int(row)
+            by_language[sample.lang] += 1
     return list(rows.values())
 
 

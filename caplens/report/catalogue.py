@@ -15,6 +15,8 @@ from caplens.errors import InputError, option
 LANGUAGES = ("en", "de", "es", "zh", "ar")
 _RIGHT_TO_LEFT = frozenset({"ar"})
 _NAME = re.compile(r"\{(\w+)\}")
+_NUMBERS = frozenset("count total shown share chance good a b fix look fine value p difference".split())
+"""Names that stand for numbers; others stand for any text, and sentences that happen to have the same words around them fit."""
 _DEEPEST = 3
 """Templates inside of templates."""
 
@@ -50,7 +52,9 @@ class PageLanguage:
 
     def _isolated(self, part: str) -> str:
         """Names and numbers keep their own direction inside a sentence that is written the other way."""
-        return f"\u2068{part}\u2069" if self.direction == "rtl" else part
+        if self.direction == "ltr":
+            return part
+        return f"{'\u2068' if any(map(str.isalpha, part)) else '\u2066'}{part}\u2069"
 
 
 @cache
@@ -74,6 +78,8 @@ def _patterns(lang: str) -> list[tuple[re.Pattern[str], str]]:
 
 def _pattern(template: str) -> re.Pattern[str]:
     parts = _NAME.split(template)
-    return re.compile(
-        "".join(f"(?P<{part}>.+?)" if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL
-    )
+    return re.compile("".join(_group(part) if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL)
+
+
+def _group(name: str) -> str:
+    return rf"(?P<{name}>[-\d.,<%\[\] ]+)" if name in _NUMBERS else f"(?P<{name}>.+?)"

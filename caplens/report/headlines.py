@@ -11,7 +11,6 @@ from caplens.results.check import CheckResult, Verdict
 from caplens.results.comparison import Comparison, SystemContrast
 from caplens.results.drift import ALL as ALL_LANGUAGES
 from caplens.results.drift import DriftResult
-from caplens.results.language_pairs import lowest_language
 from caplens.results.robustness import ALL, RobustnessResult
 from caplens.results.scores import ScoreResult
 
@@ -36,8 +35,7 @@ def _of_scores(result: ScoreResult) -> tuple[list[str], list[str]]:
             found.append(
                 f"{name}: {at_chance:,} captions ({share:.1f}%) score no higher than one in ten captions of other images does."
             )
-    for name, pairs in list(result.language_pairs.items())[:_MOST_METRICS]:
-        found.append(f"{name}: {lowest_language(pairs, result.means_by_language(name))}")
+    found += result.lowest_languages()[:_MOST_METRICS]
     if not found:
         found = [f"{name} is {scores.corpus:.3f}." for name, scores in result.metrics.items() if scores.corpus == scores.corpus]
     return found, _limits_of_scores(result)
@@ -55,7 +53,7 @@ def _limits_of_scores(result: ScoreResult) -> list[str]:
             "|model:caplens-mini" in line for line in signatures
         ),
         "Scores of two languages are not on one scale: what 'caplens calibrate' measures makes them comparable.": several
-        and not result.levels,
+        and any(name not in result.levels for name in result.metrics),
         "Percentiles compare captions with those that the levels were measured on, in each language its own.": several
         and bool(result.levels),
     }

@@ -250,7 +250,7 @@ def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str, gr
                 middles, means, _ = _binned(numbers[rows], values[rows], 6)
                 axes.plot(middles, means, marker=".", color=COLOURS[place % len(COLOURS)], markersize=4, linewidth=1.2,
                           linestyle="-" if place < len(COLOURS) else ":", label=line)  # fmt: skip
-            axes.legend(fontsize=7, ncols=3 if len(lines) > 4 else 2)
+            axes.figure.legend(loc="outside lower left", fontsize=7, ncols=6)
         else:
             middles, means, quartiles = _binned(numbers, values, 12)
             axes.fill_between(middles, *quartiles, color=colour, alpha=0.18, linewidth=0)
@@ -258,7 +258,7 @@ def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str, gr
         axes.set_xlabel(label)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
-    return panels(scores, draw, 2.6 if len(lines) > 1 else 2.3)
+    return panels(scores, draw, 3.0 if len(lines) > 1 else 2.3)
 
 
 def _binned(numbers: Floats, values: Floats, bins: int) -> tuple[list[float], list[float], Floats]:

@@ -22,6 +22,8 @@ def render_template(name: str, script_name: str, filters: Mapping[str, Callable[
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= dict(filters or {})
+    # Numbers keep their direction on pages that are written from right to left.
+    environment.tests["wordless"] = lambda text: not any(map(str.isalpha, str(text)))
     return environment.from_string(asset(name)).render(script=Markup(script), digest=digest, version=__version__, **content)
 
 

@@ -1,8 +1,8 @@
 """`CheckResult`: which captions are bad, and why."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
@@ -60,6 +60,8 @@ class CheckedCaption:
         An image of the same file that the caption fits better, where its own does not fit.
     words
         Words that nothing in the image supports, where the image does not fit.
+    columns
+        The other columns of the file.
     path
         Where the image is now; files do not keep that.
     """
@@ -75,6 +77,7 @@ class CheckedCaption:
     good: float = float("nan")
     better_image: str | None = None
     words: tuple[str, ...] = ()
+    columns: Mapping[str, Any] = field(default_factory=dict)
     path: str | None = field(default=None, compare=False)
 
     @property
@@ -151,8 +154,9 @@ class CheckResult(Result):
         """One row per caption, worst first."""
         scored = bool(self.signature)
         with_system = any(caption.system for caption in self.captions)
+        columns = dict.fromkeys(name for caption in self.captions for name in caption.columns)
         for caption in self.captions:
-            yield {
+            row = {
                 "verdict": str(caption.verdict),
                 "reasons": _reasons(caption.faults),
                 "id": caption.id,
@@ -163,6 +167,15 @@ class CheckResult(Result):
                 "kinds": ", ".join(dict.fromkeys(fault.kind for fault in caption.faults)),
                 **(_score_columns(caption) if scored else {}),
             }
+            yield row | {f"{name} (input)" if name in row else name: caption.columns.get(name) for name in columns}
+
+    def translated(self, say: Callable[[str], str]) -> Self:
+        """The same with the reasons in another language."""
+        captions = [
+            replace(caption, faults=tuple(fault._replace(reason=say(fault.reason)) for fault in caption.faults))
+            for caption in self.captions
+        ]
+        return replace(self, captions=captions)
 
     def content(self) -> dict[str, Any]:
         return {
@@ -181,9 +194,9 @@ class CheckResult(Result):
 
 def _score_columns(caption: CheckedCaption) -> ResultRow:
     return {
-        "clipscore": null_if_nan(caption.score),
-        "chance_percentile": null_if_nan(caption.chance),
-        "good_percentile": null_if_nan(caption.good),
+        "clipscore": null_if_nan(round(caption.score, 4)),
+        "chance_percentile": null_if_nan(round(caption.chance, 1)),
+        "good_percentile": null_if_nan(round(caption.good, 1)),
         "better_image": caption.better_image,
         "unsupported_words": ", ".join(caption.words),
     }
@@ -200,6 +213,7 @@ def _caption_content(caption: CheckedCaption) -> dict[str, Any]:
         **{name: value for name, value in optional.items() if value is not None},
         **{name: value for name, value in numbers.items() if value == value},
         **({"unsupported_words": list(caption.words)} if caption.words else {}),
+        **({"columns": dict(caption.columns)} if caption.columns else {}),
     }
 
 
@@ -211,8 +225,9 @@ def _caption_from(content: Content) -> CheckedCaption:
     score, chance, good = (number(content.get(name)) for name in ("clipscore", "chance_percentile", "good_percentile"))
     words = tuple(str(word) for word in content.get("unsupported_words", []))
     return CheckedCaption(
-        str(content["id"]), str(content["caption"]), image, lang, system, faults, score, chance, good, better, words
-    )
+        str(content["id"]), str(content["caption"]), image, lang, system, faults, score, chance, good, better, words,
+        dict(content.get("columns", {})),
+    )  # fmt: skip
 
 
 def _reasons(faults: Sequence[Fault]) -> str:

@@ -74,30 +74,36 @@ def pair_table(metric: str, pairs: Sequence[LanguagePair], means: Mapping[str, f
     for worse, better in pairwise(order):
         pair = by_names[frozenset((worse, better))].from_side_of(worse)
         of = f"{pair.images:,} in both" if pair.paired else "different ones"
-        rows.append([f"{worse} - {better}", of, pair.difference, f"[{pair.low:.3f}, {pair.high:.3f}]", shown_p(pair.p)])
+        rows.append([f"{worse} - {better}", shown_p(pair.p), pair.difference, f"[{pair.low:.3f}, {pair.high:.3f}]", of])
     unit = "percentile" if percentiles else "score"
     notes = [
         f"From the lowest to the highest mean {unit}; p-values are corrected for all {len(pairs)} pairs of languages (Holm)."
         " Tests are paired permutation tests over images with captions in both, else Mann-Whitney tests."
+        " Differences are on those images, and can differ from those of all captions.",
     ]
     if not percentiles:
         notes.append("Scores of two languages are not on one scale: what 'caplens calibrate' measures makes them comparable.")
-    return Table(["languages", "images", "difference", LEVEL, "p"], rows, title=f"{metric}, language by language", notes=notes)
+    return Table(["languages", "p", "difference", LEVEL, "images"], rows, title=f"{metric}, language by language", notes=notes)
 
 
-def lowest_language(pairs: Sequence[LanguagePair], means: Mapping[str, float]) -> str:
-    """Which language is the worst, and whether that is more than chance, in a sentence; empty if there are no pairs."""
+def lowest_language(pairs: Sequence[LanguagePair], percentiles: Mapping[str, float]) -> str:
+    """Which language is the worst, and whether that is more than chance, in a sentence; empty if there are no pairs.
+
+    Of percentiles only: raw scores of two languages differ by their scales, whatever the captions are.
+    """
     by_names = {frozenset((pair.first, pair.second)): pair for pair in pairs}
-    order = sorted((lang for lang in means if any(lang in names for names in by_names)), key=lambda lang: means[lang])
+    order = sorted((lang for lang in percentiles if any(lang in names for names in by_names)), key=lambda lang: percentiles[lang])
     if len(order) < 2:
         return ""
     names = {lang: language_names().get(lang, lang) for lang in order}
     rivals = [lang for lang in order[1:] if not by_names[frozenset((order[0], lang))].is_certain]
     if not rivals:
         pair = by_names[frozenset(order[:2])].from_side_of(order[0])
+        where = "on the images of both" if pair.paired else "on different images"
         return (
-            f"{names[order[0]]} has the lowest scores, and that is not chance: the difference to {names[order[1]]}, which is"
-            f" next, is {pair.difference:.2f} [{pair.low:.2f}, {pair.high:.2f}], p {shown_p(pair.p)}."
+            f"{names[order[0]]} has the lowest percentiles, and that is not chance: {where}, captions stand"
+            f" {-pair.difference:.1f} [{-pair.high:.1f}, {-pair.low:.1f}] lower than in {names[order[1]]}, which is next,"
+            f" p {shown_p(pair.p)}."
         )
     listed = ", ".join(names[lang] for lang in rivals[:5]) + (" and others" if len(rivals) > 5 else "")
-    return f"{names[order[0]]} has the lowest scores, but may be no worse than {listed}: the differences may be chance."
+    return f"{names[order[0]]} has the lowest percentiles, but may be no worse than {listed}: the differences may be chance."

@@ -235,9 +235,17 @@ class ScoreResult(Result):
             for lang in languages
         ]
         notes = [PERCENTILES_NOTE] if percentiles else []
-        for name, pairs in self.language_pairs.items():
-            notes.append(f"{name}: {lowest_language(pairs, self.means_by_language(name))}")
+        notes += self.lowest_languages()
         return Table(["language", *self.metrics, *(f"{name} {_PERCENTILE}" for name in percentiles)], rows, notes=notes)
+
+    def lowest_languages(self) -> list[str]:
+        """Which language is the worst, in a sentence for each metric by which languages can be compared."""
+        sentences = {
+            name: lowest_language(pairs, self.percentiles_by_language(name))
+            for name, pairs in self.language_pairs.items()
+            if name in self.levels
+        }
+        return [f"{name}: {sentence}" for name, sentence in sentences.items() if sentence]
 
     def level_notes(self) -> list[str]:
         """What the scores of the middle caption mean, one sentence for each metric that was calibrated."""

@@ -40,6 +40,10 @@ BAD = [
     ("placeholder", "de", "Bild von …"),
     ("placeholder", "en", "Lorem ipsum dolor sit amet"),
     ("placeholder", "zh", "图片"),
+    ("placeholder", "de", "Alt-Text folgt"),
+    ("placeholder", "ar", "لا يوجد وصف"),
+    ("placeholder", "de", "Bild von einem Hund, der durch den Schnee läuft"),
+    ("placeholder", "en", "Photo of a dog that runs through the snow."),
     ("markup", "en", "Two <b>dogs</b> run over a field"),
     ("markup", "en", "Dogs &amp; cats on a field of grass"),
     ("markup", "en", "Dogs on a field, see https://example.org"),
@@ -174,6 +178,27 @@ def test_the_page_has_the_worst_first(caplens, alt_texts, examples_folder, tmp_p
     html = (tmp_path / "check.html").read_text(encoding="utf-8")
     assert re.search('<html lang="de"', html)
     assert "IMG_0007.JPG" in html
+
+
+def test_the_table_to_hand_on_keeps_all_columns_and_says_why_in_the_reader_s_language(caplens, write, tmp_path):
+    rows = [
+        {"Inventarnummer": "7", "Alt-Text": "Platzhalter", "Sprache": "de", "Freigegeben": "ja"},
+        {"Inventarnummer": "8", "Alt-Text": "Ein Hund läuft durch den Schnee.", "Sprache": "de", "Freigegeben": "nein"},
+    ]
+    path = tmp_path / "alt.csv"
+    path.write_text("\n".join(";".join(cells) for cells in [rows[0], *(row.values() for row in rows)]), encoding="utf-8")
+    assert caplens("check", path, "--page-lang", "de", "-o", tmp_path / "fix.csv").status == 0
+    with (tmp_path / "fix.csv").open(encoding="utf-8", newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["id"], first["Freigegeben"], first["reasons"]) == ("7", "ja", "die Bildunterschrift ist ein Platzhalter")
+    assert (second["id"], second["verdict"], second["Freigegeben"]) == ("8", "fine", "nein")
+    need("openpyxl")
+    assert caplens("check", path, "-o", tmp_path / "fix.xlsx").status == 0
+    sheet = need("openpyxl").load_workbook(tmp_path / "fix.xlsx").active
+    header = [cell.value for cell in sheet[1]]
+    assert sheet.auto_filter.ref == f"A1:{sheet.cell(3, len(header)).coordinate}"
+    assert sheet.cell(2, header.index("reasons") + 1).alignment.wrap_text
+    assert [sheet.cell(row, header.index("Freigegeben") + 1).value for row in (2, 3)] == ["ja", "nein"]
 
 
 def test_no_captions_is_an_error(caplens, tmp_path):

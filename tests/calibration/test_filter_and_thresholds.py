@@ -40,6 +40,18 @@ def test_rows_of_parquet_keep_all_columns_and_types(tmp_path):
     assert out["length"].to_pylist() == [16, 17, 18, 19, 20]
 
 
+def test_groups_of_rows_and_their_compression_are_those_of_the_input(tmp_path):
+    pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
+    count = 40_000
+    table = pyarrow.table({"id": [f"{n}" for n in range(count)], "caption": [f"word {n} " * 40 for n in range(count)]})
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=count // 2, compression="zstd")
+    package.filter_captions(tmp_path / "in.parquet", tmp_path / "out.parquet", "length", above=0)
+    before, after = (parquet.ParquetFile(tmp_path / name).metadata for name in ("in.parquet", "out.parquet"))
+    assert after.num_rows == count
+    assert after.num_row_groups <= before.num_row_groups + 1
+    assert after.row_group(0).column(0).compression == "ZSTD"
+
+
 def test_captions_without_a_score_are_left_out_and_counted(caplens, write, tmp_path):
     path = write("captions.jsonl", [*_rows(5), {"id": "x", "caption": " "}])
     said = caplens("filter", path, tmp_path / "kept.jsonl", "-m", "length", "--keep-top", "100%", "--json")

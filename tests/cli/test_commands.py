@@ -24,7 +24,7 @@ def test_the_example_that_comes_with_it_is_scored(caplens):
     assert "cider" in said.out
     assert "45 of 45 captions scored" in said.out
     assert said.err.startswith("caplens: scoring with caplens-mini")
-    assert len(said.err.splitlines()) == 1
+    assert [line for line in said.err.splitlines()[1:] if "no score over all 9 languages" not in line] == []
 
 
 @pytest.mark.parametrize("command", ["score", "compare", "bench", "train mini", "convert", "count-df", "list", "doctor"])

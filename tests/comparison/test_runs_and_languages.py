@@ -64,10 +64,19 @@ def test_it_says_which_language_is_the_worst_and_whether_that_is_chance():
     worse = {lang: photos + shift + rng.normal(0, 0.1, 100) for lang, shift in (("de", -1), ("en", 0), ("fr", 0))}
     result = _result(worse)
     said = lowest_language(compare_language_pairs(result)["m"], result["m"].by_language)
-    assert said.startswith("German has the lowest scores, and that is not chance")
+    assert said.startswith("German has the lowest percentiles, and that is not chance")
     same = _result({lang: photos + rng.normal(0, 1, 100) for lang in ("de", "en", "fr")})
     said = lowest_language(compare_language_pairs(same)["m"], same["m"].by_language)
     assert "may be chance" in said
+
+
+def test_scores_that_are_not_on_one_scale_call_no_language_the_worst():
+    rng = np.random.default_rng(3)
+    photos = rng.normal(size=100)
+    result = _result({lang: photos + shift for lang, shift in (("de", -1), ("en", 0), ("fr", 0))})
+    result.language_pairs = compare_language_pairs(result)
+    assert result.lowest_languages() == []
+    assert not any("lowest" in sentence for table in result.tables() for sentence in table.notes if "percentiles" in sentence)
 
 
 def test_cider_has_no_score_over_languages_with_different_tokens():

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from caplens.arrays import Flags, Floats
 from caplens.data.columns import Columns
@@ -172,17 +172,42 @@ def copy_rows(path: Path, target: Path, kept: Flags, scores: Floats, column: str
                     (column, arrow.float64()),
                 ]
             )
-            start = 0
-            with arrow.parquet.ParquetWriter(target, schema) as writer:
+            start, pending, size = 0, [], _GroupSize.of(table.metadata)
+            with arrow.parquet.ParquetWriter(target, schema, compression=_compression(table.metadata)) as writer:
                 for batch in _batches(arrow, table, path):
                     rows = slice(start, start + batch.num_rows)
                     start += batch.num_rows
                     if kept[rows].any():
                         columns = [*batch.columns, arrow.array(scores[rows])]
-                        selected = arrow.RecordBatch.from_arrays(columns, schema=schema).filter(arrow.array(kept[rows]))
-                        writer.write_batch(selected)
+                        pending.append(arrow.RecordBatch.from_arrays(columns, schema=schema).filter(arrow.array(kept[rows])))
+                    if size.is_reached(pending):
+                        writer.write_table(arrow.Table.from_batches(pending))
+                        pending = []
+                if pending:
+                    writer.write_table(arrow.Table.from_batches(pending))
     except (arrow.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable Parquet file ({' '.join(str(error).split())}). Get it again.") from None
+
+
+class _GroupSize(NamedTuple):
+    """How much goes into one group of rows: as many rows as groups of the input have, unless they take too much memory."""
+
+    rows: int
+    bytes: int = 32 << 20
+
+    @classmethod
+    def of(cls, metadata: Any) -> "_GroupSize":
+        return cls(max(1, -(-metadata.num_rows // max(1, metadata.num_row_groups))))
+
+    def is_reached(self, batches: Sequence[Any]) -> bool:
+        rows, size = (sum(getattr(batch, name) for batch in batches) for name in ("num_rows", "nbytes"))
+        return bool(rows >= self.rows or size >= self.bytes)
+
+
+def _compression(metadata: Any) -> str:
+    """That of the input."""
+    name = metadata.row_group(0).column(0).compression if metadata.num_row_groups and metadata.num_columns else "SNAPPY"
+    return "none" if name == "UNCOMPRESSED" else str(name).lower()
 
 
 def write(samples: Iterable[Sample], path: Path) -> None:

@@ -29,6 +29,7 @@ _HEADER_ROWS = 20
 """Rows among which the header is looked for: titles may stand above it."""
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WIDTHS = {"caption": 60, "reasons": 60, "id": 18, "image": 24}
+_WRAPPED = frozenset({"caption", "reasons"})
 _FEATURE, _EXTRA = "Reading or writing Excel files", "excel"
 
 
@@ -140,19 +141,32 @@ def write(samples: Iterable[Sample], path: Path) -> None:
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """A workbook of one sheet, whose first line stays in view."""
+    """A workbook of one sheet, whose first line stays in view and has filters."""
     openpyxl = require("openpyxl", _FEATURE, _EXTRA)
     styles = require("openpyxl.styles", _FEATURE, _EXTRA)
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("captions")
+    letters, last = require("openpyxl.utils", _FEATURE, _EXTRA), ""
     sheet.freeze_panes = "A2"
     for number, row in enumerate(rows):
         if not number:
             _write_header(openpyxl, styles, sheet, list(row))
         if number >= _MOST_ROWS:
             raise InputError(f"a sheet holds {_MOST_ROWS:,} rows at most. Write CSV or Parquet.")
-        sheet.append([_cell(value, number + 2) for value in row.values()])
+        sheet.append([_styled(openpyxl, styles, sheet, name, _cell(value, number + 2)) for name, value in row.items()])
+        last = f"{letters.get_column_letter(len(row))}{number + 2}"
+    if last:
+        sheet.auto_filter.ref = f"A1:{last}"
     book.save(path)
+
+
+def _styled(openpyxl: Any, styles: Any, sheet: Any, name: str, value: Any) -> Any:
+    """Long texts are wrapped in their cell."""
+    if name not in _WRAPPED or not isinstance(value, str):
+        return value
+    cell = openpyxl.cell.WriteOnlyCell(sheet, value=value)
+    cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
+    return cell
 
 
 def _write_header(openpyxl: Any, styles: Any, sheet: Any, names: Sequence[str]) -> None:

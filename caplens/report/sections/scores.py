@@ -79,7 +79,8 @@ def _language_heatmap(results: ScoreResult) -> Plot:
     if results.levels:
         about += f" Of {', '.join(results.levels)}: the mean percentile among good captions of the language."
     digits = 1 if len(results.levels) == len(metrics) else 3
-    return language_heatmap("Languages and metrics", about, langs, metrics, cells, digits=digits, by_column=True)
+    names = {metric: f"{metric} percentile" for metric in results.levels}
+    return language_heatmap("Languages and metrics", about, langs, metrics, cells, digits=digits, by_column=True, names=names)
 
 
 def _percentile_interval(results: ScoreResult, metric: str, lang: str) -> tuple[float, float]:

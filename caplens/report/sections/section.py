@@ -14,7 +14,7 @@ from caplens.results.base import number
 from caplens.results.robustness import ALL
 from caplens.results.table import LEVEL, Table
 from caplens.stats import get_coefficient
-from caplens.text.words import split
+from caplens.text.tokenizer import tokenizer_for
 
 INTERVALS = f" with {LEVEL} intervals by bootstrap over images."
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _MIN_CAPTIONS = 20
 """With fewer captions, there are no plots by length."""
 _ONLY_FIRST = " (the first twelve)"
-_UNIT_NOTES = {"words": " (of characters, where a script has no spaces and no segmenter is installed)"}
 _COEFFICIENTS = ("tau-b", "spearman", "pearson")
 
 
@@ -60,6 +59,11 @@ class Section:
     """How many more have something wrong."""
     metrics: Sequence[str] = ()
     """The metrics of the section, which the page explains."""
+
+    @property
+    def has_disagreements(self) -> bool:
+        """Whether captions are shown because two metrics, or a metric and people, disagree about them."""
+        return any(reason.startswith("higher by") for case in self.cases for reason in case.reasons)
 
     @property
     def cards(self) -> list[list[Case]]:
@@ -164,16 +168,16 @@ def caption_plots(cases: Sequence[Case]) -> list[Plot]:
     if len(scored) < _MIN_CAPTIONS:
         return []
     langs = [case.sample.lang or "" for case in scored]
-    words = np.array([float(len(split(case.sample.caption or "", case.sample.lang))) for case in scored])
+    tokens = np.array([float(len(tokenizer_for(case.sample.lang or "en")(case.sample.caption or ""))) for case in scored])
     references = np.array([float(len(case.sample.references)) for case in scored])
     by_number = []
     for title, label, numbers in (
-        ("Scores and the length of captions", "words", words),
+        ("Scores and the length of captions", "tokens", tokens),
         ("Scores and the number of references", "references", references),
     ):
         if len(np.unique(numbers)) > 1:
             lines = f"one line for each language{_ONLY_FIRST}" if len(set(langs)) > 1 else "and the middle half of scores"
-            about = f"Mean score, {lines}, by the number of {label}{_UNIT_NOTES.get(label, '')}."
+            about = f"Mean score, {lines}, by the number of {label}."
             by_number.append(Plot(title, plots.against_number(numbers, score_columns(scored), label, langs), about))
     return by_number
 

@@ -4,11 +4,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
-from caplens.data.files import Source
+from caplens.data.formats.toml_document import LONGEST_LINE, read_toml
 from caplens.errors import InputError
 from caplens.training.recipes.values import (
     Average,
@@ -27,8 +26,6 @@ from caplens.training.recipes.values import (
 R = TypeVar("R", bound="Recipe")
 RawSection = Mapping[str, Any]
 _MOST_SHOWN = 80
-_MOST_LINES, _LONGEST_LINE = 1000, 1000
-"""Of a recipe; those of caplens have about 60 lines."""
 
 
 @dataclass(frozen=True)
@@ -137,12 +134,8 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
         If the file cannot be read, or a key or a value does not fit.
     """
     shipped = tomllib.loads(_shipped_text(kind, kind.name))
-    try:
-        name = f"{kind.name}_{variant}" if variant else kind.name
-        text = _shipped_text(kind, name) if path is None else _text_of(path)
-        given: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: this recipe cannot be read ({error}).") from None
+    name = f"{kind.name}_{variant}" if variant else kind.name
+    given: dict[str, Any] = tomllib.loads(_shipped_text(kind, name)) if path is None else read_toml(path, "recipe")
     _check_sections(given, shipped, path, f"{kind.name}.toml")
     sections: dict[str, dict[str, Any]] = {name: {**section, **given.get(name, {})} for name, section in shipped.items()}
     for change in changes:
@@ -154,15 +147,6 @@ def read_recipe(kind: type[R], path: Path | None = None, changes: Sequence[str] 
         sections["train"]["epochs"] = 0
     hints = get_type_hints(kind)
     return kind(**{field.name: hints[field.name](**sections[field.name]) for field in fields(kind)})
-
-
-def _text_of(path: Path) -> str:
-    with Source(path) as source:
-        lines = [line for _, line in islice(source.lines(), _MOST_LINES + 1)]
-    # The memory that tomllib takes grows with the square of the parts of a key.
-    if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for line in lines):
-        raise InputError(f"{path}: this is no recipe: a line is longer than {_LONGEST_LINE:,} characters, or there are too many.")
-    return "".join(lines)
 
 
 def _shipped_text(kind: type[Recipe], name: str) -> str:
@@ -187,7 +171,7 @@ def _parse_change(change: str, shipped: dict[str, RawSection]) -> tuple[str, str
         example = f"{first}.{next(iter(shipped[first]))}"
         raise InputError(f"{_short(change)}: write SECTION.KEY=VALUE with a key of the recipe, such as {example}=….")
     try:
-        if "\n" in text or len(text) > _LONGEST_LINE:
+        if "\n" in text or len(text) > LONGEST_LINE:
             raise ValueError("more than a value")
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
