@@ -54,7 +54,8 @@ class PageLanguage:
         """Names and numbers keep their own direction inside a sentence that is written the other way."""
         if self.direction == "ltr":
             return part
-        return f"{'\u2068' if any(map(str.isalpha, part)) else '\u2066'}{part}\u2069"
+        start = "\u2068" if any(map(str.isalpha, part)) else "\u2066"
+        return f"{start}{part}\u2069"
 
 
 @cache
