@@ -33,6 +33,7 @@ def filter_captions(
     references: ReferencesInput = None,
     images: ImagesInput = None,
     calibration: CalibrationChoice = None,
+    allow_formulas: bool = False,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
 ) -> FilterReport:
@@ -56,6 +57,8 @@ def filter_captions(
         As for `score`.
     calibration
         For `above_chance`: what `calibrate` returned, or its file. caplens-mini has one of its own.
+    allow_formulas
+        Whether text that a spreadsheet would run as a formula is written as it is, without an apostrophe before it.
 
     Returns
     -------
@@ -85,7 +88,7 @@ def filter_captions(
         add_levels(result, calibration, options.lang)
     kept = kept_rows(result, name, rule)
     scores = result[name]
-    count = write_selected(samples, kept, scores.values, name, output)
+    count = write_selected(samples, kept, scores.values, name, output, allow_formulas=allow_formulas)
     threshold = float(scores.values[kept].min()) if count else float("nan")
     warnings = [*result.warnings, *missing_score_warnings(result, options.lang)]
     if not count:

@@ -180,13 +180,18 @@ def merge_leaderboards(boards: Iterable[tuple[str, Leaderboard]]) -> Leaderboard
             if entry.published:
                 continue
             first = entries.setdefault((entry.column, entry.row), entry)
-            undefined = np.isnan(first.value) and np.isnan(entry.value)
-            if first.value != entry.value and not undefined:
+            if not _is_same(_bounds(first), _bounds(entry)) or first.signature != entry.signature:
                 raise InputError(
-                    f"{name}: {entry.metric} has {entry.value:.2f} on {entry.benchmark}, and {first.value:.2f} in another file."
-                    " Give each contribution its own name ('caplens leaderboard add')."
+                    f"{name}: {entry.metric} has {entry.value:.2f} on {entry.benchmark}, and {first.value:.2f} in another file,"
+                    " with another interval or signature if that is the same. Give each contribution its own name ('caplens"
+                    " leaderboard add')."
                 )
-        ceilings |= board.ceilings
+        for column, ceiling in board.ceilings.items():
+            if not _is_same([ceilings.setdefault(column, ceiling)], [ceiling]):
+                raise InputError(
+                    f"{name}: raters agree at {ceiling:.2f} on {column.title}, and at {ceilings[column]:.2f} by another file,"
+                    " although their ratings are the same. Make one of them again."
+                )
         against.add(board.against)
         warnings |= dict.fromkeys(board.warnings)
         tests |= dict.fromkeys(board.test_warnings)
@@ -194,3 +199,11 @@ def merge_leaderboards(boards: Iterable[tuple[str, Leaderboard]]) -> Leaderboard
         return Leaderboard(list(entries.values()), ceilings, {}, against.pop(), list(warnings), list(tests))
     untested = [entry._replace(p=float("nan")) for entry in entries.values()]
     return Leaderboard(untested, ceilings, warnings=list(warnings))
+
+
+def _is_same(first: Sequence[float], second: Sequence[float]) -> bool:
+    return bool(np.array_equal(np.asarray(first, float), np.asarray(second, float), equal_nan=True))
+
+
+def _bounds(entry: LeaderboardEntry) -> tuple[float, float, float]:
+    return entry.value, entry.low, entry.high

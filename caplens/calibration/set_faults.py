@@ -7,7 +7,7 @@ from caplens.results.check import Fault, Verdict
 from caplens.text.normalize import without_punctuation
 
 DUPLICATE = "duplicate"
-_FEWEST_WORDS = 8
+_FEWEST_WORDS, _MOST_WORDS = 8, 300
 """Shorter captions that differ in one word often are about two images that differ in one thing."""
 _NAMED = 3
 CaptionWords = tuple[str, ...]
@@ -28,7 +28,8 @@ def duplicate_faults(samples: Sequence[Sample], langs: Sequence[str]) -> dict[in
         faults |= _shared_by(samples, rows, "another image has the same caption", "other images have the same caption")
     one_word_apart: dict[tuple[str, str | None, int], list[int]] = {}
     for (lang, system, of_row), rows in same.items():
-        if len(of_row) >= _FEWEST_WORDS:
+        # What one caption takes grows with the square of its words.
+        if _FEWEST_WORDS <= len(of_row) <= _MOST_WORDS:
             for shortened in _without_one(of_row):
                 # Only the hash is kept: a long caption has as many neighbours as words.
                 one_word_apart.setdefault((lang, system, hash(shortened)), []).append(rows[0])

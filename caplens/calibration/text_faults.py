@@ -126,6 +126,8 @@ _MOST_SHORT, _MOST_LONG = 0.1, 99.9
 """Percentiles of the lengths of good captions."""
 _LONG_FACTOR, _SHORT_FACTOR = 1.5, 0.8
 _LONGEST, _FEWEST_CHARACTERS = 1000, 3
+_LONGEST_READ = 4000
+"""Characters that rules read; a caption of more is far too long, whatever else it is."""
 _SURE, _LIKELY = 0.999, 0.9
 _LANGUAGE_WORDS, _LANGUAGE_LETTERS = 4, 12
 _DAMAGE = re.compile(
@@ -154,6 +156,7 @@ Rule = Callable[[str, TextContext], Fault | None]
 
 def text_faults(caption: str, context: TextContext) -> list[Fault]:
     """The faults of a caption; where it is no caption at all, only the first of them."""
+    caption = caption[:_LONGEST_READ]
     for rule in _BLOCKING:
         if (fault := rule(caption, context)) is not None:
             return [fault]

@@ -67,6 +67,7 @@ def filter_(
         references=references,
         images=models.images,
         calibration=calibration,
+        allow_formulas=allow_formulas,
         options=models.scoring(metrics, lang, listed(metrics.metric) or ["clipscore"]),
     )
     warn(report.warnings)

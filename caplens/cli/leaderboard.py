@@ -8,7 +8,7 @@ import typer
 from caplens.benchmarks.leaderboard import build_leaderboard, complete_leaderboard, merge_leaderboards, results_of
 from caplens.cli.command import command
 from caplens.cli.output import info
-from caplens.data.replacing import ensure_writable
+from caplens.data.replacing import ensure_apart, ensure_writable
 from caplens.errors import InputError
 from caplens.results.leaderboard import Leaderboard
 from caplens.results.loading import load_results
@@ -59,13 +59,17 @@ def build(
     files = [file for path in inputs for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not files:
         raise InputError(f"{inputs[0]}: there is no JSON file in this folder. Put results there with 'caplens leaderboard add'.")
+    written = {name: output / name for name in ("index.html", "leaderboard.json", "leaderboard.csv")}
+    if any(path.is_dir() and path.resolve() == output.resolve() for path in inputs):
+        raise InputError(f"{output}: this is the folder of contributions. Write the page into another one.")
+    for path in written.values():
+        ensure_apart(path, *files)
+    output.mkdir(parents=True, exist_ok=True)
+    for path in written.values():
+        ensure_writable(path)
     board = complete_leaderboard(merge_leaderboards((str(file), _read(file, against)) for file in files))
     from caplens.report.leaderboard_page import write_leaderboard
 
-    output.mkdir(parents=True, exist_ok=True)
-    written = {name: output / name for name in ("index.html", "leaderboard.json", "leaderboard.csv")}
-    for path in written.values():
-        ensure_writable(path)
     write_leaderboard(board, written["index.html"], title)
     board.save(written["leaderboard.json"])
     board.save(written["leaderboard.csv"])

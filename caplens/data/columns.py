@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from caplens.data.aliases import ALIASES, field_meant_by, folded
+from caplens.data.extracted import original_name
 from caplens.data.files import Place
 from caplens.data.languages import base_language, language_names
 from caplens.data.rows import FIELDS, Row, canonical_name
@@ -28,6 +29,8 @@ _NATIVE_NAMES = {
 }  # fmt: skip
 _FEWEST_LANGUAGES = 2
 """Columns of languages that make a table a wide one."""
+_MOST_KEYS = 1000
+"""Sets of columns, of rows that name them one by one, that are remembered."""
 ColumnChoice = Mapping[str, str]
 """Field -> the column that holds it."""
 
@@ -62,22 +65,32 @@ class Columns:
         self.choice = dict(choice or {})
         self._languages: dict[str, str] = {}
         """Column -> language, of a table with one column for each."""
-        self._new_names: dict[str, str] | None = None
-        """Of rows that name their columns one by one, by the first of them."""
+        self._new_names: dict[tuple[str, ...], dict[str, str]] = {}
+        """Of rows that name their columns one by one: columns -> those with a new name."""
         self._said: set[str] = set()
+        self._seen: dict[tuple[object, ...], int] = {}
+        """How often an image was met that stands for the id of its captions."""
 
-    def renamed(self, header: Sequence[str], place: Place) -> list[str]:
-        """The header with the names of fields where a column stands for one."""
+    def of_part(self) -> "Columns":
+        """The same for the next part of a data set, which may call its columns otherwise."""
+        part = Columns(self.choice)
+        part._said, part._seen = self._said, self._seen
+        return part
+
+    def renamed(self, header: Sequence[str], place: Place, *, complete: bool = True) -> list[str]:
+        """The header with the names of fields where a column stands for one; `complete` where it has all columns."""
         names = [canonical_name(name.strip()) for name in header]
         for field, column in self.choice.items():
             chosen = next((number for number, name in enumerate(header) if folded(name) == folded(column)), None)
+            if chosen is None and not complete:
+                continue
             if chosen is None:
                 raise InputError(f"{place}: there is no column {column!r} (columns: {_listed(header)}).")
             # A column of the field's own name that is not meant gets another.
             names = [f"{name} (not used)" if name == field else name for name in names]
             names[chosen] = field
-        if not {"caption", "lang"} & set(names):
-            self._languages = _languages_of(names)
+        if not {"caption", "lang"} & set(names) and not any(field_meant_by(name) == "caption" for name in names):
+            self._languages |= _languages_of(names)
         if self._languages:
             self._say(f"{place.file.name}: one column for each language: {', '.join(self._languages.values())}")
         for field in ALIASES:
@@ -103,39 +116,46 @@ class Columns:
 
         `by_row`: whether each row names its columns, so that there was no header to rename.
         """
-        seen: dict[tuple[object, ...], int] = {}
         for place, row in placed:
             named = self._with_new_names(row, place) if by_row else row
-            for narrow in self._by_language(named):
+            for narrow in self._by_language(named, by_row=by_row):
                 _name_language(narrow)
-                self._identify(narrow, place, seen)
+                self._identify(narrow, place)
                 yield place, narrow
 
     def _with_new_names(self, row: Row, place: Place) -> Row:
-        if self._new_names is None:
-            names = self.renamed(list(row), place)
-            self._new_names = {old: new for old, new in zip(row, names, strict=True) if old != new and canonical_name(old) != new}
-        if not self._new_names:
+        keys = tuple(row)
+        new_names = self._new_names.get(keys)
+        if new_names is None:
+            names = self.renamed(keys, place, complete=not self._new_names)
+            new_names = {old: new for old, new in zip(row, names, strict=True) if old != new and canonical_name(old) != new}
+            if len(self._new_names) < _MOST_KEYS:
+                self._new_names[keys] = new_names
+        if not new_names:
             return row
-        renamed: Row = {self._new_names.get(name, name): value for name, value in row.items()}
+        renamed: Row = {new_names.get(name, name): value for name, value in row.items()}
         # A row that has both a column and its other name keeps both.
         return renamed if len(renamed) == len(row) else row
 
-    def _by_language(self, row: Row) -> Iterator[Row]:
-        if not self._languages:
+    def _by_language(self, row: Row, *, by_row: bool) -> Iterator[Row]:
+        """The captions of a row, one in each language; rows that name their columns may have some of them."""
+        here = {name: lang for name, lang in self._languages.items() if name in row} if by_row else self._languages
+        if not here or (by_row and "caption" in row):
             yield row
             return
-        shared = {name: value for name, value in row.items() if name not in self._languages}
-        for name, lang in self._languages.items():
+        shared = {name: value for name, value in row.items() if name not in here}
+        for name, lang in here.items():
             yield {**shared, "caption": row.get(name), "lang": lang}
 
-    def _identify(self, row: Row, place: Place, seen: dict[tuple[object, ...], int]) -> None:
+    def _identify(self, row: Row, place: Place) -> None:
         image = row.get("image")
         if row.get("id") is None and row.get(IMAGE_ID) is None and isinstance(image, str) and image:
             self._say(f"{place.file.name}: there is no column 'id', so captions are known by their images")
-            key = (image, row.get("lang"), row.get("system"))
-            seen[key] = seen.get(key, 0) + 1
-            row["id"] = image if seen[key] == 1 else f"{image}#{seen[key]}"
+            # Where an image is while caplens runs is another place each time.
+            name = original_name(image)
+            key = (name, row.get("lang"), row.get("system"))
+            self._seen[key] = self._seen.get(key, 0) + 1
+            row["id"] = name if self._seen[key] == 1 else f"{name}#{self._seen[key]}"
 
     def _say(self, what: str) -> None:
         if what not in self._said:

@@ -16,6 +16,8 @@ _BINARY = (b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\xff\xff\xff\xff")
 """First bytes of files that are no text."""
 _WINDOWS = "cp1252"
 _CHUNK = 1 << 20
+_LONGEST_CHARACTER, _FIRST_CONTINUATION, _FIRST_OF_SEVERAL = 4, 0x80, 0xC0
+"""Of UTF-8: bytes of a character, and the first bytes inside and at the start of one."""
 
 
 def as_utf8(path: Path) -> Path:
@@ -47,22 +49,39 @@ def as_utf8(path: Path) -> Path:
 
 def _transcode(source: Source, encoding: str, out: TextIO) -> None:
     decoder = codecs.getincrementaldecoder(encoding)()
+    count = 0
     while chunk := source.read(_CHUNK):
+        count += len(chunk)
+        source.check_ratio(count)
         out.write(decoder.decode(chunk))
     out.write(decoder.decode(b"", final=True))
 
 
 def _is_windows(path: Path) -> bool:
     """Whether some lines are not UTF-8, and none has a character beyond ASCII that is."""
-    damaged = False
+    damaged, count, rest = False, 0, b""
     with Source(path) as source:
-        while line := source.read(_CHUNK):
-            if line.isascii():
+        while chunk := source.read(_CHUNK):
+            count += len(chunk)
+            source.check_ratio(count)
+            chunk, rest = _whole_characters(rest + chunk)
+            if chunk.isascii():
                 continue
-            if _has_utf8(line):
+            if _has_utf8(chunk):
                 return False
             damaged = True
-    return damaged
+    return damaged or bool(rest)
+
+
+def _whole_characters(data: bytes) -> tuple[bytes, bytes]:
+    """The data without the start of a character of UTF-8 at its end, and that start."""
+    for length in range(1, min(_LONGEST_CHARACTER, len(data)) + 1):
+        byte = data[-length]
+        if byte >= _FIRST_OF_SEVERAL and length < _LONGEST_CHARACTER:
+            return data[:-length], data[-length:]
+        if byte < _FIRST_CONTINUATION:
+            break
+    return data, b""
 
 
 def _has_utf8(data: bytes) -> bool:

@@ -1,9 +1,9 @@
 """Images from inside of archives and tables, each as a file of its own in a folder that is removed at the end."""
 
 import atexit
+import hashlib
 import shutil
 from functools import cache
-from itertools import count
 from pathlib import Path, PurePosixPath
 
 from caplens.data.files import Place, max_line_bytes, too_long
@@ -13,21 +13,24 @@ from caplens.errors import InputError
 _LONGEST_NAME = 100
 _IMAGE_PER_LINE = 4
 """How many times larger than a line an image may be."""
-_numbers = count()
 
 
 def extracted_image(name: str | None, content: bytes, place: Place) -> str:
-    """The path of a file with this content, under the image's own name where it has one."""
+    """The path of a file with this content, under the image's own name where it has one.
+
+    It is named by its content: captions of one image share a file, however often they are read.
+    """
     limit = _IMAGE_PER_LINE * max_line_bytes()
     if len(content) > limit:
         raise too_long(place, "an image", limit)
     plain = PurePosixPath((name or "").replace("\\", "/").replace("\0", "")).name[-_LONGEST_NAME:]
-    number = next(_numbers)
-    folder = _scratch() / str(number // 1000) / str(number)
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    folder = _scratch() / digest[:2] / digest
+    path = folder / (plain if plain not in ("", ".", "..") else f"{digest}.image")
     try:
-        folder.mkdir(parents=True)
-        path = folder / (plain if plain not in ("", ".", "..") else f"{number}.image")
-        path.write_bytes(content)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_bytes(content)
     except OSError as error:
         raise InputError(
             f"{place}: its images cannot be written to {_scratch()} ({error.strerror or error})."
@@ -36,9 +39,14 @@ def extracted_image(name: str | None, content: bytes, place: Place) -> str:
     return str(path)
 
 
+def is_extracted(path: object) -> bool:
+    """Whether an image is a file that goes when caplens ends."""
+    return isinstance(path, str) and bool(_scratch.cache_info().currsize) and path.startswith(f"{_scratch()}/")
+
+
 def original_name(path: str) -> str:
     """The name of an image as people know it: of one that was extracted, its own name."""
-    return Path(path).name if _scratch.cache_info().currsize and path.startswith(f"{_scratch()}/") else path
+    return Path(path).name if is_extracted(path) else path
 
 
 @cache

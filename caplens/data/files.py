@@ -18,6 +18,7 @@ from caplens.data.limits import megabytes_in
 from caplens.data.replacing import ensure_not_output, is_special
 from caplens.data.temporary import new_scratch_folder
 from caplens.errors import InputError
+from caplens.terminal import visible
 
 Stream = IO[bytes] | gzip.GzipFile | io.BufferedReader | bz2.BZ2File
 
@@ -114,6 +115,14 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(None, "it is a folder", str(path))
     raise OSError(None, "it is a pipe or a device, not a file", str(path))
+
+
+def check_utf8(name: str, where: Path) -> None:
+    """An error for a name of bytes that are not UTF-8, which no result could hold."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{where}: the file {visible(name)!r} has a name that is not UTF-8. Rename it.") from None
 
 
 class Place(NamedTuple):

@@ -20,6 +20,7 @@ from caplens.data.formats import (
     webdataset,
 )
 from caplens.data.formats.detection import detect_format
+from caplens.data.languages import base_language
 from caplens.data.rows import Row, sample_from_row
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
@@ -79,16 +80,19 @@ class SampleFile:
     def placed(self) -> Iterator[tuple[Place, Sample]]:
         """Each sample with its place in the file, whether or not its id appeared before."""
         place = None
-        columns = Columns(self.columns)
-        for place, row in columns.rows(self._read_rows(columns), by_row=self.format in _NAMED_IN_ROWS):
+        for place, row in self._named_rows(Columns(self.columns)):
             yield place, sample_from_row(row, place, caption_required=self._caption_required)
         if place is None:
             raise InputError(f"{self.path}: there are no samples in the file.")
 
-    def _read_rows(self, columns: Columns) -> Iterator[tuple[Place, Row]]:
+    def _named_rows(self, columns: Columns) -> Iterator[tuple[Place, Row]]:
+        """Rows whose columns have the names of fields."""
         if self.format == "folder":
             yield from self._folder_rows(columns)
-            return
+        else:
+            yield from columns.rows(self._read_rows(columns), by_row=self.format in _NAMED_IN_ROWS)
+
+    def _read_rows(self, columns: Columns) -> Iterator[tuple[Place, Row]]:
         with Source(self.path) as source:
             yield from track(self._rows(source, columns), f"reading {self.path.name}", source.size, source.position)
 
@@ -96,11 +100,11 @@ class SampleFile:
         """Of a folder: its table of captions, its parts one after the other, or its photos."""
         table, parts = photo_folder.table_of(self.path), photo_folder.parts_of(self.path)
         if table is None and not parts:
-            yield from photo_folder.photo_rows(self.path)
+            yield from columns.rows(photo_folder.photo_rows(self.path), by_row=False)
             return
         for path in parts if table is None else [table]:
             part = SampleFile(path, columns=self.columns, caption_required=self._caption_required)
-            for place, row in columns.rows(part._read_rows(columns), by_row=part.format in _NAMED_IN_ROWS):
+            for place, row in part._named_rows(columns.of_part()):
                 image = row.get("image")
                 named = table is not None and isinstance(image, str) and image
                 yield place, {**row, "image": photo_folder.path_inside(self.path, str(image), place)} if named else row
@@ -144,12 +148,19 @@ def _is_json(path: Path) -> bool:
 
 def marked_repeats(placed: Iterable[tuple[Place, Sample]]) -> Iterator[tuple[Place, Sample]]:
     """The samples, those marked as invalid whose id appeared before for the same system and language."""
-    seen: dict[object, int | None] = {}
+    files: dict[Path, int] = {}
+    seen: dict[object, tuple[int, int] | int] = {}
     for place, sample in placed:
-        key = (sample.id, sample.system, sample.lang) if sample.system or sample.lang else sample.id
-        first = seen.setdefault(key, place.number)
-        if first != place.number:
-            where = f"{place.unit} {first} and {place.unit} {place.number}"
+        lang = None if sample.lang is None else base_language(sample.lang)
+        key = (sample.id, sample.system, lang) if sample.system or lang else sample.id
+        # In a data set of several parts, numbers begin again in each.
+        file, number = files.setdefault(place.file, len(files)), place.number or 0
+        here = (file, number) if file else number
+        first = seen.setdefault(key, here)
+        if first != here:
+            before = first if isinstance(first, tuple) else (0, first)
+            earlier = Place(list(files)[before[0]], before[1] or None, place.unit)
+            where = f"{earlier} and {place}" if before[0] != file else f"{place.unit} {before[1]} and {place.unit} {number}"
             yield place, replace(sample, invalid=f"the id {sample.id!r} appears twice, on {where}")
         else:
             yield place, sample

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
+from caplens.data.extracted import is_extracted, original_name
 from caplens.data.formats import coco, delimited, dictionary, jsonl, parquet, spreadsheet
 from caplens.data.formats.formulas import formulas_allowed
 from caplens.data.replacing import ensure_apart, replacing
@@ -58,7 +60,7 @@ def write_samples(
         nonlocal count
         for sample in samples:
             count += 1
-            yield sample
+            yield _with_lasting_image(sample, lossy=lossy)
 
     if to in ONE_FILE:
         if references_path is not None:
@@ -80,6 +82,18 @@ def write_samples(
         if references_target is not None:
             write_references(checked, references_target)
     return count
+
+
+def _with_lasting_image(sample: Sample, *, lossy: bool) -> Sample:
+    """An image from inside of a table or archive is a file only as long as caplens runs."""
+    if not is_extracted(sample.image):
+        return sample
+    if not lossy:
+        raise InputError(
+            f"sample {sample.id!r}: its image is inside of the file, and would be lost. Unpack the images first, or allow"
+            f" {option('lossy')} to keep their names only."
+        )
+    return replace(sample, image=original_name(str(sample.image)))
 
 
 def _checked(samples: Iterable[Sample], to: str, *, keeps_references: bool, lossy: bool) -> Iterator[Sample]:

@@ -114,6 +114,8 @@ class Store:
                     if "about" not in tables:
                         unopened = _FOREIGN if tables else _UNFINISHED
                         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, unopened)
+                    if not _has_our_tables(connection, tables):
+                        return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, _FOREIGN)
                     model, fingerprint, used = connection.execute("SELECT model, fingerprint, used FROM about").fetchone()
                     counts = [
                         connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in COLUMNS if table in tables
@@ -126,6 +128,17 @@ class Store:
                     # A table or column that we use is not there.
                     unopened = _FOREIGN
         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path, unopened)
+
+
+def _has_our_tables(connection: sqlite3.Connection, tables: set[str]) -> bool:
+    """Whether a database has no tables but ours, with no columns but ours: one of others stays as it is, whatever its name."""
+    if any(name not in ("about", *COLUMNS) and not name.startswith("sqlite_") for name in tables):
+        return False
+    return all(
+        {column for _, column, *_ in connection.execute(f"PRAGMA table_info({table})")} == set(columns.split(", "))
+        for table, columns in COLUMNS.items()
+        if table in tables
+    )
 
 
 def _foreign(path: Path, start: bytes) -> str | None:

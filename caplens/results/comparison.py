@@ -225,6 +225,7 @@ class Comparison(Result):
 
     @classmethod
     def from_dict(cls, content: Content) -> Self:
+        _check_names(content)
         return cls(
             systems=list(content["systems"]),
             scores={
@@ -356,6 +357,19 @@ class LanguageComparison(Result):
             str(content.get("benchmark", "")),
             {lang: [RegionScore(**numbers_of(score)) for score in scores] for lang, scores in content.get("regions", {}).items()},
         )
+
+
+def _check_names(content: Content) -> None:
+    """A file may come from elsewhere: every score is of a system, and every contrast of two of them by a metric that there is."""
+    for metric, by_system in content["scores"].items():
+        if set(by_system) != set(content["systems"]):
+            raise ValueError(f"the scores by {metric} are not those of the systems")
+        for score in by_system.values():
+            if any(isinstance(value, bool) or not isinstance(value, int | float | None) for value in score.values()):
+                raise TypeError(f"a score by {metric} is not a number")
+    for contrast in content["contrasts"]:
+        if contrast["metric"] not in content["scores"] or not {contrast["first"], contrast["second"]} <= set(content["systems"]):
+            raise ValueError("a contrast names a metric or system that there is not")
 
 
 def _system_rows(comparison: Comparison, metrics: list[str], tested: bool) -> Iterator[list[Cell]]:

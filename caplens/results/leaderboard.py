@@ -155,10 +155,39 @@ class Leaderboard(Result):
             LeaderboardColumn(*(str(row[name]) for name in LeaderboardColumn._fields)): float(row["value"])
             for row in content["ceilings"]
         }
-        entries = [LeaderboardEntry(**numbers_of(entry)) for entry in content["entries"]]
-        against = content["against"]
-        notes = [list(content.get(name, ())) for name in ("warnings", "test_warnings")]
-        return cls(entries, ceilings, dict(content["absent"]), against, *notes)
+        entries = [_entry(numbers_of(entry)) for entry in content["entries"]]
+        against = None if content["against"] is None else _text(content["against"])
+        notes = [[_text(line) for line in _list(content.get(name, []))] for name in ("warnings", "test_warnings")]
+        absent = {_text(name): _text(why) for name, why in dict(content["absent"]).items()}
+        return cls(entries, ceilings, absent, against, *notes)
+
+
+_TEXTS = ("benchmark", "protocol", "lang", "measure", "metric", "source", "model", "signature")
+
+
+def _entry(values: dict[str, Any]) -> LeaderboardEntry:
+    """An entry of a file from elsewhere: every field has its own type."""
+    for name, value in values.items():
+        if name in _TEXTS:
+            _text(value)
+        elif name == "published":
+            if not isinstance(value, bool):
+                raise TypeError(f"published is true or false, not {value!r}")
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name} is a number, not {value!r}")
+    return LeaderboardEntry(**values)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"text is expected, not {value!r}")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError(f"a list is expected, not {value!r}")
+    return value
 
 
 def _number(value: float | None) -> Cell:

@@ -11,6 +11,7 @@ from caplens.arrays import Flags, Floats
 from caplens.data.columns import Columns
 from caplens.data.extracted import extracted_image
 from caplens.data.files import Place, max_line_bytes, too_long
+from caplens.data.formats import arrow_stream
 from caplens.data.formats.json_document import to_json
 from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
 from caplens.data.sample import Rating, Sample
@@ -50,18 +51,13 @@ def read_arrow_rows(path: Path, columns: Columns | None = None) -> Iterator[tupl
     """The rows of an Arrow stream, as `datasets` of Hugging Face keeps them on disk."""
     arrow = _pyarrow()
     try:
-        with arrow.memory_map(str(path)) as file, arrow.ipc.open_stream(file) as stream:
-            names = _checked_names(stream.schema.names, path, columns or Columns())
-            yield from _rows_of(arrow, _valid_batches(stream), names, path)
+        with arrow.memory_map(str(path)) as file:
+            names = _checked_names(arrow_stream.read_schema(arrow, file).names, path, columns or Columns())
+            file.seek(0)
+            yield from _rows_of(arrow, arrow_stream.read_batches(arrow, file, path, _BATCH), names, path)
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: not a readable Arrow file ({reason}). Get it again.") from None
-
-
-def _valid_batches(stream: Any) -> Iterator[Any]:
-    for batch in stream:
-        batch.validate(full=True)
-        yield from (batch.slice(start, _BATCH) for start in range(0, batch.num_rows, _BATCH))
 
 
 def _rows_of(arrow: Any, batches: Iterable[Any], names: Sequence[str], path: Path) -> Iterator[tuple[Place, Row]]:
@@ -126,6 +122,11 @@ def _values(arrow: Any, column: Any, what: str) -> list[Any]:
     """The values of a column; as text, if they are times that Python has no value for, such as nanoseconds."""
     unusable = (arrow.ArrowException, ValueError, OverflowError)
     try:
+        if arrow.types.is_dictionary(column.type):
+            # A value that many rows share is one in memory.
+            numbers = column.indices.to_pylist()
+            shared = {number: column.dictionary[number].as_py() for number in set(numbers) if number is not None}
+            return [None if number is None else shared[number] for number in numbers]
         return list(column.to_pylist())
     except unusable:
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL.Image import Exif
 
-from caplens.data.files import Place, Source, open_regular
+from caplens.data.files import Place, Source, check_utf8, open_regular
 from caplens.data.image_folder import SUFFIXES
 from caplens.data.rows import Row
 from caplens.errors import InputError
@@ -40,7 +40,10 @@ def table_of(folder: Path) -> Path | None:
 def parts_of(folder: Path) -> list[Path]:
     """The files of a data set in parts, in order."""
     for suffix in PARTS:
-        parts = sorted(path for path in folder.rglob(f"*{suffix}") if path.is_file() and not path.name.startswith("."))
+        # Beside the table of `datasets` lie copies of what was computed from it.
+        parts = sorted(
+            path for path in folder.rglob(f"*{suffix}") if path.is_file() and not path.name.startswith((".", "cache-"))
+        )
         if parts:
             return parts
     return []
@@ -67,6 +70,7 @@ def photo_rows(folder: Path) -> Iterator[tuple[Place, Row]]:
         raise InputError(f"{folder}: the folder has no photos ({', '.join(SUFFIXES)}), and no table of captions.")
     for path in paths:
         name = path.relative_to(folder).as_posix()
+        check_utf8(name, folder)
         yield Place(path), {"id": name, "image": str(path), "caption": _caption_of(path)}
 
 

@@ -27,6 +27,12 @@ _LONGEST_CELL = 32_767
 _MOST_ROWS = 1_048_575
 _HEADER_ROWS = 20
 """Rows among which the header is looked for: titles may stand above it."""
+_XML, _STREAMED = (".xml", ".rels"), ("xl/worksheets/", "xl/sharedStrings")
+"""Parts that are parsed, and those that are read a row or a text at a time."""
+_END = re.compile(rb"(?:row|si)>")
+_MOST_ELEMENTS = 2_000_000
+"""Of a row, or of a part that is kept whole."""
+_CHUNK, _LONGEST_WORD = 1 << 20, 16
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WIDTHS = {"caption": 60, "reasons": 60, "id": 18, "image": 24}
 _WRAPPED = frozenset({"caption", "reasons"})
@@ -69,10 +75,30 @@ def _check_size(path: Path) -> None:
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             size = sum(part.file_size for part in archive.infolist())
+            if size <= limit:
+                for part in archive.infolist():
+                    if part.filename.endswith(_XML):
+                        _check_part(path, archive, part)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: this workbook is damaged ({error}). Save it again.") from None
     if size > limit:
         raise too_long(Place(path), "what the workbook holds", limit)
+
+
+def _check_part(path: Path, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """An XML file of a few bytes can define entities that take gigabytes, or hold elements that do."""
+    streamed, elements, before = part.filename.startswith(_STREAMED), 0, b""
+    with archive.open(part) as file:
+        while chunk := file.read(_CHUNK):
+            # What is looked for may lie across two chunks.
+            window = before + chunk
+            if b"<!DOCTYPE" in window or b"<!ENTITY" in window:
+                raise InputError(f"{path}: {part.filename} defines entities, which no workbook needs. Save it again.")
+            first, *others = (piece.count(b"<") for piece in (_END.split(chunk) if streamed else [chunk]))
+            if max([elements + first, *others]) > _MOST_ELEMENTS:
+                raise InputError(f"{path}: {part.filename} has more elements than a workbook has. Save it as CSV.")
+            elements = others[-1] if others else elements + first
+            before = chunk[-_LONGEST_WORD:]
 
 
 def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, Row]]:
@@ -92,6 +118,10 @@ def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, R
     names = _column_names(cells, columns, Place(path, number, "row"))
     width = len(names)
     for place_number, row in enumerate(sheet.iter_rows(min_row=number + 1, max_col=width, values_only=True), number + 1):
+        if place_number > _MOST_ROWS + 1:
+            raise InputError(
+                f"{path}: a sheet has {_MOST_ROWS + 1:,} rows at most; this one says that it has more. Save it again."
+            )
         texts = [_text(value) for value in row]
         if any(texts):
             place = Place(path, place_number, "row")
@@ -136,8 +166,16 @@ def _text(value: Any) -> str:
 
 def write(samples: Iterable[Sample], path: Path) -> None:
     """Samples with lists as JSON inside their cell, as in CSV."""
-    rows = (cells_from_sample(sample) for sample in samples)
+    rows = (_writable(cells_from_sample(sample), sample.id) for sample in samples)
     write_rows(({name: row.get(name, "") for name in (*FIELDS, "meta")} for row in rows), path)
+
+
+def _writable(cells: Mapping[str, Any], sample: str) -> Mapping[str, Any]:
+    """An error for a character that a cell cannot hold: without it, two ids may be one."""
+    match = next((match for cell in cells.values() if isinstance(cell, str) and (match := _ILLEGAL.search(cell))), None)
+    if match is not None:
+        raise InputError(f"sample {sample!r}: Excel cannot hold the character U+{ord(match[0]):04X}. Write CSV or JSONL.")
+    return cells
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:

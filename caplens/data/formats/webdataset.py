@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from caplens.data.extracted import extracted_image
-from caplens.data.files import Place, Source, max_line_bytes, too_long
+from caplens.data.files import Place, Source, check_utf8, max_line_bytes, too_long
 from caplens.data.formats.json_document import parse_json
 from caplens.data.rows import Row
 from caplens.errors import InputError
@@ -35,29 +35,43 @@ class _Stream:
 
 def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
     """One row for each key; the values of its JSON are columns."""
-    key, row, place = "", Row(), Place(source.path)
+    key, row, values, place = "", Row(), Row(), Place(source.path)
     number = 0
     try:
         with tarfile.open(fileobj=_Stream(source), mode="r|") as archive:  # type: ignore[call-overload]
             for member in archive:
+                check_utf8(member.name, source.path)
                 name = PurePosixPath(member.name)
                 if not member.isreg() or name.name.startswith((".", "__")):
                     continue
                 stem, _, suffix = name.name.partition(".")
                 own_key = str(name.parent / stem)
                 if own_key != key:
-                    if row.keys() - {"id"}:
-                        yield place, row
+                    if key:
+                        yield from _sample(key, row, values, place)
                     number += 1
-                    key, row, place = own_key, Row(id=own_key), Place(source.path, number, "sample")
-                _add(row, suffix.lower(), archive, member, place)
+                    key, row, values, place = own_key, Row(), Row(), Place(source.path, number, "sample")
+                _add(row, values, suffix.lower(), archive, member, place)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise InputError(f"{source.path}: this tar is damaged or cut short ({error}). Get it again.") from None
-    if row.keys() - {"id"}:
-        yield place, row
+    if key:
+        yield from _sample(key, row, values, place)
 
 
-def _add(row: Row, suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place) -> None:
+def _sample(key: str, row: Row, values: Row, place: Place) -> Iterator[tuple[Place, Row]]:
+    """The row of a key: the JSON may say its id; what it says beside the files keeps the name `… (json)`."""
+    if not row and not values:
+        return
+    json = {f"{name} (json)" if name in row else name: value for name, value in values.items()}
+    # Files that say the same twice say it once.
+    same = [name for name, value in row.items() if json.get(f"{name} (json)") == value]
+    for name in same:
+        del json[f"{name} (json)"]
+    named = {} if values.get("id") is None else {"__key__": key}
+    yield place, {"id": key, **row, **json, **named}
+
+
+def _add(row: Row, values: Row, suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place) -> None:
     """One file of a sample; those of other kinds are passed over."""
     if suffix in _IMAGES:
         if "image" in row:
@@ -66,10 +80,10 @@ def _add(row: Row, suffix: str, archive: tarfile.TarFile, member: tarfile.TarInf
     elif suffix in _TEXTS:
         row["caption"] = _text(archive, member, place).strip()
     elif suffix == "json":
-        values = parse_json(_text(archive, member, place), place)
-        if not isinstance(values, dict):
+        content = parse_json(_text(archive, member, place), place)
+        if not isinstance(content, dict):
             raise InputError(f"{place}: {member.name!r} must be a JSON object.")
-        row |= {name: value for name, value in values.items() if name not in row}
+        values |= content
 
 
 def _text(archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place) -> str:
@@ -81,6 +95,8 @@ def _text(archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place) -> st
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place) -> bytes:
     limit = 4 * max_line_bytes()
+    if member.issparse():
+        raise InputError(f"{place}: {member.name!r} is stored with holes, which can hold any size. Pack the files anew.")
     if member.size > limit:
         raise too_long(place, f"the file {member.name!r}", limit)
     file: Any = archive.extractfile(member)
