@@ -216,3 +216,15 @@ def clip_folder(tmp_path_factory) -> Path:
     import tiny_models
 
     return tiny_models.clip(tmp_path_factory.mktemp("hub") / "clip-vit-base-patch32")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    sync_api = need("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("needs Chromium, which is not on this machine")
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -8,24 +8,42 @@ from caplens.api.fitting import fit_mid
 from caplens.api.judging import agreement, bench, bench_many
 from caplens.api.reporting import write_report
 from caplens.api.scoring import robustness, score
+from caplens.api.studies import (
+    analyze_study,
+    create_study,
+    export_study,
+    forget_rater,
+    open_study,
+    plan_study,
+    study_server,
+    study_status,
+)
 from caplens.api.translating import score_via_english, translate
 from caplens.benchmarks.leaderboard import build_leaderboard
 
 __all__ = [
     "agreement",
+    "analyze_study",
     "bench",
     "bench_many",
     "build_leaderboard",
     "calibrate",
     "check",
     "compare",
+    "create_study",
     "crossmodal",
     "drift",
+    "export_study",
     "filter_captions",
     "fit_mid",
+    "forget_rater",
+    "open_study",
+    "plan_study",
     "robustness",
     "score",
     "score_via_english",
+    "study_server",
+    "study_status",
     "translate",
     "write_report",
 ]

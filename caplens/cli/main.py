@@ -25,6 +25,7 @@ COMMANDS = {
     "bench": "bench",
     "leaderboard": "leaderboard",
     "agreement": "agreement",
+    "study": "study",
     "crossmodal": "crossmodal",
     "perturb": "perturb",
     "robustness": "robustness",

@@ -79,6 +79,18 @@ class Columns:
 
     def renamed(self, header: Sequence[str], place: Place, *, complete: bool = True) -> list[str]:
         """The header with the names of fields where a column stands for one; `complete` where it has all columns."""
+        names = self._with_choice(header, place, complete=complete)
+        if not {"caption", "lang"} & set(names) and not any(field_meant_by(name) == "caption" for name in names):
+            self._languages |= _languages_of(names)
+        if self._languages:
+            self._say(f"{place.file.name}: one column for each language: {', '.join(self._languages.values())}")
+        for field in ALIASES:
+            if field not in names and not (field == "id" and IMAGE_ID in names):
+                self._take_alias(field, names, header, place)
+        return names
+
+    def _with_choice(self, header: Sequence[str], place: Place, *, complete: bool) -> list[str]:
+        """The header with the names of fields where the user names a column for one."""
         names = [canonical_name(name.strip()) for name in header]
         for field, column in self.choice.items():
             chosen = next((number for number, name in enumerate(header) if folded(name) == folded(column)), None)
@@ -89,13 +101,6 @@ class Columns:
             # A column of the field's own name that is not meant gets another.
             names = [f"{name} (not used)" if name == field else name for name in names]
             names[chosen] = field
-        if not {"caption", "lang"} & set(names) and not any(field_meant_by(name) == "caption" for name in names):
-            self._languages |= _languages_of(names)
-        if self._languages:
-            self._say(f"{place.file.name}: one column for each language: {', '.join(self._languages.values())}")
-        for field in ALIASES:
-            if field not in names and not (field == "id" and IMAGE_ID in names):
-                self._take_alias(field, names, header, place)
         return names
 
     def _take_alias(self, field: str, names: list[str], header: Sequence[str], place: Place) -> None:

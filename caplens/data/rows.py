@@ -222,7 +222,7 @@ def _missing(name: str, row: Row, place: Place) -> InputError:
     columns = ", ".join(repr(key) for key in list(row)[:8]) or "none"
     hint = f" Pass a file of references with {option('references')}." if name == "caption" and "references" in row else ""
     if name == "id":
-        hint = " If another column names the rows, say so with --columns id=NAME."
+        hint = f" If another column names the rows, say so: {option('columns', 'id=NAME')}."
     return InputError(
         f"{place}: there is no '{name}' (columns with a value: {columns}). Every row needs 'id' and 'caption'.{hint}"
     )

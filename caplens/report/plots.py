@@ -261,6 +261,24 @@ def against_number(numbers: Floats, scores: Mapping[str, Floats], label: str, gr
     return panels(scores, draw, 3.0 if len(lines) > 1 else 2.3)
 
 
+def differences(human: Floats, deltas: Mapping[str, Floats], groups: Sequence[str]) -> str:
+    """Points of differences by metric against those by people, with a colour for each group."""
+    names = list(dict.fromkeys(groups))
+
+    def draw(_: int, name: str, axes: Axes) -> None:
+        for place, group in enumerate(names):
+            rows = [row for row, other in enumerate(groups) if other == group]
+            axes.plot(human[rows], deltas[name][rows], "o", color=COLOURS[place % len(COLOURS)], markersize=5, label=group,
+                      fillstyle="full" if place < len(COLOURS) else "none")  # fmt: skip
+        axes.axhline(0, color=INK, linewidth=0.6)
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.set_xlabel("people: wins - losses, %")
+        if len(names) > 1:
+            axes.figure.legend(loc="outside lower left", fontsize=7, ncols=6)
+
+    return panels(deltas, draw, 3.2)
+
+
 def _binned(numbers: Floats, values: Floats, bins: int) -> tuple[list[float], list[float], Floats]:
     """In bins of about equally many captions: the mean number, the mean score, and the quartiles of scores."""
     edges = np.unique(np.quantile(numbers, np.linspace(0, 1, bins + 1)))

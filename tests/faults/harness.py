@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +68,7 @@ JOBS = [
     Job("check", "check many.jsonl --images {examples} --store store -o out.csv", ("out.csv",)),
     Job("check page", "check many.jsonl --images {examples} --store store -o out.html", ("out.html",)),
     Job("filter", "filter many.jsonl out.jsonl --images {examples} --store store --keep-top 30%", ("out.jsonl",)),
+    Job("study export", "study export study.db -o out.jsonl", ("out.jsonl",), "sqlalchemy"),
     Job("drift", "drift scores.json later.json -o out.json", ("out.json",)),
     Job("report", "report scores.json -o out.html", ("out.html",)),
     Job("train prmcs", f"train prmcs {{good}} {_TRAIN}", _TRAINED, "torch"),
@@ -106,6 +108,8 @@ def prepare(folder: Path) -> None:
         ],
     }.items():
         (folder / name).write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    if find_spec("sqlalchemy") is not None:
+        run(folder, ["study", "create", "many.jsonl", "--images", str(EXAMPLES), "-o", "study.db", "-q"])
     for captions, scores in (("many.jsonl", "scores.json"), ("other.jsonl", "later.json")):
         run(folder, ["score", captions, "-m", "cider,bleu4", "-o", scores, "-q"])
 

@@ -34,6 +34,7 @@ from caplens.cli.main import main
 from caplens.data import SampleFile, read_references
 from caplens.embed.images import UnreadableError, decode
 from caplens.errors import CaplensError
+from caplens.human.settings import StudySettings
 from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.external import ExternalScores
 from caplens.metrics.pair_statistics import PairStatistics
@@ -108,6 +109,12 @@ REFERENCES = {
 }
 
 
+STUDY = (
+    b'title = "Alt texts"\ntask = "rate"\nreplication = 5\ncriteria = ["fluency", "adequacy"]\ngold_share = 0.1\n'
+    b'[guidelines]\nen = "Be kind."\n[[scale]]\nvalue = 1\nname = "yes"\n[[scale]]\nvalue = 0\nname = "no"\nmeaning = "never"\n'
+)
+
+
 class Target(NamedTuple):
     """One thing that is fuzzed."""
 
@@ -143,6 +150,9 @@ def naive_rows(path: Path) -> list[tuple[str, str]] | None:
             if line.strip():
                 row = json.loads(line)
                 identifier = row.get("id") if row.get("id") is not None else row.get("image_id")
+                if identifier is None:
+                    # Such a caption is known by its image, or an error.
+                    return None
                 rows.append((str(identifier), row["caption"] or ""))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -343,6 +353,7 @@ def commands() -> list[Target]:
             {"levels.json": tables.calibration()},
             command("score", "{folder}/captions.jsonl", "-m", "length", "--calibration", "{file}", "-f", "csv"),
         ),
+        Target("study settings", {"study.toml": STUDY}, lambda _, path: StudySettings.read(path)),
         Target("drift", results, command("drift", "{folder}/scores.json", "{file}", "--resamples", "10")),
         Target("report", results, command("report", "{file}", "-o", "{folder}/report.html", "-q")),
         Target(

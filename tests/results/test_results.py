@@ -11,10 +11,19 @@ from extras import need
 
 import caplens as package
 from caplens.benchmarks.leakage import LeakageResult
+from caplens.human.analysis import (
+    CaptionRating,
+    Preference,
+    delta_correlations,
+    quality_by_language,
+    side_by_sides,
+    strengths_by_language,
+)
 from caplens.results import Result, load_results
 from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, LeaderboardEntry
 from caplens.results.loading import KINDS
+from caplens.results.study import DeltaPair, StudyResult
 from caplens.results.suite import SuiteResult
 from caplens.results.training_log import TrainingLog
 
@@ -62,6 +71,7 @@ def results() -> dict[str, Result]:
         "drift": package.drift(
             package.score(RATED, ["length"], resamples=0), package.score(RATED[::-1], ["length"], resamples=0), resamples=10
         ),
+        "study": _study(),
         "leakage": LeakageResult("b", 3, 4, ["a.jpg"], ["b.jpg"], 2),
         "training-log": TrainingLog({"text": [{"step": 1.0, "loss": 2.0}, {"step": 2.0, "loss": 1.5, "validation": 3.0}]}),
     }
@@ -72,6 +82,22 @@ def _calibration():
     texts = [("a dog " + "runs " * (number % 7)).strip() for number in range(60)]
     rated = [{"id": str(number), "caption": text, "ratings": [number % 7]} for number, text in enumerate(texts)]
     return package.calibrate({str(number): text for number, text in enumerate(texts)}, ["length"], rated=rated, draws=1)
+
+
+def _study():
+    """Quality, side by side, strengths and correlations."""
+    ratings = [CaptionRating(str(n), str(n), "de", "", str(r), 1.0 + (n + r) % 4) for n in range(9) for r in range(2)]
+    sides = [
+        Preference(str(n), "en", one, other, "r", n % 3 - 1.0)
+        for n in range(9)
+        for one, other in (("x", "y"), ("x", "z"), ("y", "z"))
+    ]
+    pairs = [DeltaPair("en", str(n), "b", float(n), {"cider": n * n / 10}) for n in range(4)]
+    scale = {"GOOD": 3, "MEDIUM": 2, "BAD": 1}
+    return StudyResult(
+        "t", "rate", quality_by_language(ratings, scale, 10), side_by_sides(sides, 10), strengths_by_language(sides, 10),
+        pairs, delta_correlations(pairs), ["a warning"],
+    )  # fmt: skip
 
 
 def _by_language(good, bad):

@@ -18,6 +18,7 @@ from caplens.report.sections.robustness import robustness_section
 from caplens.report.sections.runs import runs_sections
 from caplens.report.sections.scores import score_section
 from caplens.report.sections.section import Section
+from caplens.report.sections.study import study_section
 from caplens.report.sections.training import training_section
 from caplens.results.agreement import AgreementResult
 from caplens.results.base import Result
@@ -29,6 +30,7 @@ from caplens.results.leakage import LeakageResult
 from caplens.results.loading import as_input_error
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
+from caplens.results.study import StudyResult
 from caplens.results.training_log import TrainingLog
 
 __all__ = ["Section", "make_sections"]
@@ -44,6 +46,7 @@ _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
     TrainingLog: training_section,
     CheckResult: check_section,
     DriftResult: drift_section,
+    StudyResult: study_section,
 }
 
 

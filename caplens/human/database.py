@@ -1,0 +1,262 @@
+"""`StudyDatabase`: where a study keeps what it asks and what people answer, in SQLite or, by its URL, in PostgreSQL."""
+
+import hashlib
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from caplens.errors import CaplensError, InputError, reason
+from caplens.human.settings import StudySettings
+from caplens.libraries import require
+
+PILOT, OPEN, PAUSED, CLOSED = "pilot", "open", "paused", "closed"
+STATES = (PILOT, OPEN, PAUSED, CLOSED)
+_FEATURE, _EXTRA = "A study of people's judgements", "human"
+_WAIT = 60
+"""Seconds to wait for another program that writes to the database."""
+_INSERTED_AT_ONCE = 500
+_PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@")
+_NAME_LENGTH = 80
+
+
+class NewItem(NamedTuple):
+    """What one person judges at a time; see `tables.items`."""
+
+    lang: str
+    image: str
+    sample_id: str
+    captions: list[dict[str, str]]
+    gold: Any = None
+    pilot: bool = False
+
+
+def hashed(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class StudyDatabase:
+    """A study's database.
+
+    Parameters
+    ----------
+    place
+        A file of SQLite, or a URL such as `postgresql://user@host/name`.
+    create
+        Whether the tables are made; without it they must exist.
+    """
+
+    def __init__(self, place: str | PathLike[str], *, create: bool = False) -> None:
+        self._alchemy: Any = require("sqlalchemy", _FEATURE, _EXTRA)
+        self.is_file = "://" not in str(place)
+        # Messages do not show a password.
+        self.place = _PASSWORD.sub(r"\1:***@", str(place))
+        if self.is_file:
+            _check_file(Path(place), create)
+        url = f"sqlite:///{Path(place).absolute()}" if self.is_file else _checked_url(str(place))
+        options: dict[str, Any] = (
+            {"connect_args": {"timeout": _WAIT}} if self.is_file else {"pool_pre_ping": True, "pool_size": 20}
+        )
+        try:
+            self.engine = self._alchemy.create_engine(url, **options)
+        except (self._alchemy.exc.ArgumentError, ImportError) as error:
+            raise InputError(f"{self.place}: no database can be opened by this URL ({reason(error)}).") from None
+        if self.is_file:
+            self._alchemy.event.listen(self.engine, "connect", _prepare_sqlite)
+            self._alchemy.event.listen(self.engine, "begin", _begin_immediate)
+        self._reader = self.engine.execution_options(reads=True)
+        # One writer at a time: SQLite lets those that wait starve.
+        self._writing = threading.Lock()
+        self._migrate(create)
+        self.settings, self.secret = self._load()
+
+    def _migrate(self, create: bool) -> None:
+        """Make the tables, or bring those of an older version up to date."""
+        require("alembic", _FEATURE, _EXTRA)
+        from alembic import command
+        from alembic.config import Config
+        from alembic.util.exc import CommandError
+
+        config = Config()
+        config.set_main_option("script_location", "caplens.human:migrations")
+        config.set_main_option("path_separator", "os")
+        with self._problems(), self.engine.connect() as connection:
+            exists = self._alchemy.inspect(connection).has_table("study")
+            if not exists and not create:
+                raise InputError(f"{self.place}: this is not a study. Make one with: caplens study create FILE… -o {self.place}")
+            if exists and create:
+                raise InputError(f"{self.place}: there is a study already. Choose another file.")
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as error:
+                raise InputError(f"{self.place}: the study is of a newer caplens ({reason(error)}). Update caplens.") from None
+            connection.commit()
+
+    def _load(self) -> tuple[StudySettings, str]:
+        from caplens.human.tables import study
+
+        with self.reading() as connection:
+            row = connection.execute(self._alchemy.select(study.c.settings, study.c.secret)).first()
+        # A study that is being made has none yet.
+        return (StudySettings(), "") if row is None else (StudySettings.from_dict(row.settings), row.secret)
+
+    @contextmanager
+    def _problems(self) -> Iterator[None]:
+        try:
+            yield
+        except self._alchemy.exc.DBAPIError as error:
+            raise CaplensError(f"{self.place}: the database cannot be used ({reason(error.orig or error)}).") from None
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """A connection for queries."""
+        with self._problems(), self._reader.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Any]:
+        """A connection whose changes are kept together, or not at all."""
+        with self._problems(), self._writing if self.is_file else _nothing(), self.engine.begin() as connection:
+            yield connection
+
+    def fill(self, settings: StudySettings, paths: Mapping[str, str], items: Sequence[NewItem]) -> str:
+        """Write what the study asks; the token of its owner is returned, and kept nowhere."""
+        from caplens.human import tables
+
+        token, self.secret, self.settings = secrets.token_urlsafe(24), secrets.token_hex(32), settings
+        numbers = {name: number for number, name in enumerate(paths, 1)}
+        image_rows = [{"id": numbers[name], "name": name, "path": path} for name, path in paths.items()]
+        item_rows = [
+            {
+                **item._asdict(),
+                "id": number,
+                "image_id": numbers[item.image],
+                "place": number,
+                "load": 0,
+                "is_gold": item.gold is not None,
+            }
+            for number, item in enumerate(items, 1)
+        ]
+        for row in item_rows:
+            del row["image"]
+        with self.writing() as connection:
+            for table, rows in ((tables.images, image_rows), (tables.items, item_rows)):
+                for start in range(0, len(rows), _INSERTED_AT_ONCE):
+                    connection.execute(table.insert(), rows[start : start + _INSERTED_AT_ONCE])
+            connection.execute(
+                tables.study.insert().values(
+                    id=1,
+                    settings=settings.to_dict(),
+                    state=PILOT if settings.pilot else OPEN,
+                    owner_hash=hashed(token),
+                    secret=self.secret,
+                    created=time.time(),
+                )
+            )
+        return token
+
+    def close(self) -> None:
+        """Close all connections; of a file, nothing is left beside it."""
+        if self.is_file:
+            with self._problems(), closing(self.engine.raw_connection()) as connection:
+                connection.execute("PRAGMA journal_mode=DELETE")
+        self.engine.dispose()
+
+    @property
+    def state(self) -> str:
+        from caplens.human.tables import study
+
+        with self.reading() as connection:
+            return str(connection.execute(self._alchemy.select(study.c.state)).scalar_one())
+
+    def set_state(self, state: str, actor: str = "owner") -> None:
+        """Open, pause or close the study."""
+        from caplens.human.tables import study
+
+        if state not in STATES:
+            raise InputError(f"a study is {', '.join(STATES)}, not {state!r}.")
+        with self.writing() as connection:
+            connection.execute(study.update().values(state=state))
+            self.record(connection, actor, "state", {"state": state})
+
+    def replace_owner_token(self) -> str:
+        """Give the owner a new token, and return it; the old one no longer counts."""
+        from caplens.human.tables import study
+
+        token = secrets.token_urlsafe(24)
+        with self.writing() as connection:
+            connection.execute(study.update().values(owner_hash=hashed(token)))
+            self.record(connection, "owner", "new link", {})
+        return token
+
+    def is_owner(self, token: str) -> bool:
+        from caplens.human.tables import study
+
+        with self.reading() as connection:
+            kept = connection.execute(self._alchemy.select(study.c.owner_hash)).scalar_one()
+        return secrets.compare_digest(kept, hashed(token))
+
+    def invite(self, names: Sequence[str], langs: Sequence[str]) -> dict[str, str]:
+        """Name -> token of each new rater; the tokens are kept nowhere.
+
+        Raises an error if a name is taken, or the study has no captions in a language.
+        """
+        from caplens.human.tables import items, raters
+
+        if not names or any(not name.strip() or len(name) > _NAME_LENGTH for name in names):
+            raise InputError(f"raters have names of 1 to {_NAME_LENGTH} characters.")
+        with self.writing() as connection:
+            known = set(connection.execute(self._alchemy.select(items.c.lang).distinct()).scalars())
+            if missing := sorted(set(langs) - known):
+                raise InputError(f"the study has nothing in {', '.join(missing)}; it is in {', '.join(sorted(known))}.")
+            taken = set(connection.execute(self._alchemy.select(raters.c.name)).scalars())
+            repeated = next((name for place, name in enumerate(names) if name in taken or name in names[:place]), None)
+            if repeated is not None:
+                raise InputError(f"there is a rater called {repeated!r} already; give each another name.")
+            tokens = {name: secrets.token_urlsafe(24) for name in names}
+            for name, token in tokens.items():
+                values = {"name": name, "token_hash": hashed(token), "langs": sorted(set(langs)) or sorted(known)}
+                connection.execute(raters.insert().values(**values, active=True, created=time.time()))
+                self.record(connection, "owner", "invite", {"rater": name})
+        return tokens
+
+    def record(self, connection: Any, actor: str, kind: str, detail: Mapping[str, Any]) -> None:
+        """Note what happened, for the audit."""
+        from caplens.human.tables import events
+
+        connection.execute(events.insert().values(time=time.time(), actor=actor, kind=kind, detail=dict(detail)))
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def _check_file(path: Path, create: bool) -> None:
+    if not create and not path.is_file():
+        raise InputError(f"{path}: there is no such study. Make one with: caplens study create FILE… -o {path}")
+
+
+def _checked_url(url: str) -> str:
+    if not url.startswith("postgresql://"):
+        raise InputError(f"{url.partition(':')[0]}: a study is kept in a file of SQLite, or in PostgreSQL (postgresql://…).")
+    require("pg8000", _FEATURE + " in PostgreSQL", "postgresql")
+    return url.replace("postgresql://", "postgresql+pg8000://", 1)
+
+
+def _prepare_sqlite(connection: Any, _: Any) -> None:
+    # Transactions are begun by `_begin_immediate`, not by the driver.
+    connection.isolation_level = None
+    for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin_immediate(connection: Any) -> None:
+    """Take the right to write at once: a transaction that asks for it later can fail."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if not connection.get_execution_options().get("reads") else "BEGIN")

@@ -1,0 +1,121 @@
+"""What stands between the network and the study's pages: limits on requests, and headers that leave browsers no choice."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+LARGEST_BODY = 64 << 10
+_SLOWEST_BODY = 15.0
+"""Seconds in which the body of a request has to arrive."""
+_PER_SECOND, _BURST = 20.0, 60.0
+"""Requests of one visitor, by cookie or address."""
+_MOST_VISITORS = 10_000
+HEADERS = {
+    "content-security-policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+class Guard:
+    """An ASGI application around another: large and slow bodies, floods and unknown methods end here."""
+
+    def __init__(self, application: Application, *, secure: bool = False) -> None:
+        self._application, self._buckets = application, _Buckets()
+        headers = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if secure else {})}
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._application(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", []))
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": [*headers, *self._headers]}
+            await send(message)
+
+        if not self._buckets.allow(_visitor(scope)):
+            await _refuse(send_guarded, 429, "Too many requests. Wait a moment, and load the page again.")
+            return
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            await _refuse(send_guarded, 405, "There is nothing to do in this way.")
+            return
+        body = await _body(receive) if scope["method"] == "POST" else b""
+        if body is None:
+            await _refuse(send_guarded, 413, "What was sent is too large, or came too slowly.")
+            return
+        await self._application(scope, _received(body), send_guarded)
+
+
+def _visitor(scope: MutableMapping[str, Any]) -> bytes:
+    cookies = next((value for name, value in scope["headers"] if name == b"cookie"), b"")
+    address = (scope.get("client") or ("",))[0].encode()
+    return address + b" " + bytes(cookies)[:300]
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The body; None if it is too large or too slow."""
+    body = b""
+    try:
+        async with asyncio.timeout(_SLOWEST_BODY):
+            while True:
+                message = await receive()
+                body += bytes(message.get("body", b""))
+                if len(body) > LARGEST_BODY or message["type"] == "http.disconnect":
+                    return None
+                if not message.get("more_body"):
+                    return body
+    except TimeoutError:
+        return None
+
+
+def _received(body: bytes) -> Receive:
+    sent = False
+
+    async def receive() -> Message:
+        nonlocal sent
+        if sent:
+            return {"type": "http.disconnect"}
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+class _Buckets:
+    """A token bucket for each visitor."""
+
+    def __init__(self) -> None:
+        self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    def allow(self, visitor: bytes) -> bool:
+        now = time.monotonic()
+        left, last = self._left.pop(visitor, (_BURST, now))
+        left = min(_BURST, left + (now - last) * _PER_SECOND)
+        self._left[visitor] = (max(0.0, left - 1), now)
+        if len(self._left) > _MOST_VISITORS:
+            self._left.popitem(last=False)
+        return left >= 1

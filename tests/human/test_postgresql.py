@@ -1,0 +1,67 @@
+"""A study in PostgreSQL does what one in a file does. CAPLENS_POSTGRESQL is the URL of an empty database."""
+
+import os
+import threading
+from collections import Counter
+
+import pytest
+from extras import need
+
+need("sqlalchemy")
+need("pg8000")
+
+from study_site import EXAMPLES, answer_all, many, rater
+
+from caplens.api import create_study
+from caplens.errors import CaplensError
+from caplens.human import dashboard
+from caplens.human.database import StudyDatabase
+from caplens.human.export import caption_ratings, event_rows
+from caplens.human.settings import StudySettings
+
+
+@pytest.fixture
+def url():
+    place = os.environ.get("CAPLENS_POSTGRESQL")
+    if not place:
+        pytest.skip("needs PostgreSQL, and the URL of an empty database in $CAPLENS_POSTGRESQL")
+    from sqlalchemy import MetaData, create_engine
+
+    def clear():
+        engine = create_engine(place.replace("postgresql://", "postgresql+pg8000://", 1))
+        metadata = MetaData()
+        metadata.reflect(engine)
+        metadata.drop_all(engine)
+        engine.dispose()
+
+    clear()
+    yield place
+    clear()
+
+
+def test_raters_who_answer_at_once_do_nothing_twice(url):
+    settings = StudySettings(replication=2, repeat_share=0.1)
+    assert create_study(url, settings, {"x": many(60)}).items == 60
+    database = StudyDatabase(url)
+    people = [rater(database, f"r{number}") for number in range(6)]
+    threads = [threading.Thread(target=answer_all, args=(StudyDatabase(url), who)) for who in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    ratings = caption_ratings(database)
+    assert set(Counter(rating.caption for rating in ratings).values()) == {2}
+    assert max(Counter((rating.caption, rating.rater) for rating in ratings).values()) == 1
+    assert dashboard.overview(database).answers == 120
+    dashboard.forget_rater(database, "r0")
+    assert "r0" not in {event["actor"] for event in event_rows(database)}
+
+
+def test_a_study_is_not_written_over_and_a_wrong_password_is_one_sentence(url, caplens):
+    create = ("study", "create", EXAMPLES / "good.jsonl", "--images", EXAMPLES, "-o", url)
+    assert caplens(*create).status == 0
+    said = caplens(*create)
+    assert said.status == 2
+    assert "a study already" in said.err
+    with pytest.raises(CaplensError, match="cannot be used"):
+        StudyDatabase("postgresql://nobody:wrong@127.0.0.1:1/none")
