@@ -40,7 +40,7 @@ def show(output: OutputOptions, store: Folder = None) -> None:
             about.fingerprint[:_SHORT],
             about.vectors,
             about.bytes / 1e6,
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(about.used)),
+            _shown_time(about.used),
         ]
         for about in models
     ]
@@ -137,6 +137,13 @@ def verify(shown: FormatOptions, store: Folder = None) -> None:
 
 def _name(about: ModelVectorsInfo) -> str:
     return f"{about.model or (_UNOPENED if about.unopened else _DAMAGED)} ({about.fingerprint[:_SHORT]})"
+
+
+def _shown_time(seconds: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def register(app: typer.Typer) -> None:

@@ -179,7 +179,7 @@ def set_state(
 def status(study: Database, form: FormatOptions) -> None:
     """Say how far a study is: by language and rater, with agreement and attention."""
     board = api.study_status(study)
-    info(f"{board.task}, {board.state}: {board.answers:,} of {board.wanted:,} answers; {board.cost}")
+    info(f"{board.task}, {board.state}: {board.answers:,} of {board.wanted:,} answers{board.cost and f'; {board.cost}'}")
     rows = {table.title: [dict(zip(table.columns, row, strict=True)) for row in table.rows] for table in board.tables}
     about = {"task": board.task, "state": board.state, "answers": board.answers, "wanted": board.wanted}
     write_tables(board.tables, None, form.checked(), lambda: {**about, **rows})

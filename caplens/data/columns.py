@@ -29,6 +29,7 @@ _NATIVE_NAMES = {
 }  # fmt: skip
 _FEWEST_LANGUAGES = 2
 """Columns of languages that make a table a wide one."""
+_MOST_LANGUAGES = 500
 _MOST_KEYS = 1000
 """Sets of columns, of rows that name them one by one, that are remembered."""
 ColumnChoice = Mapping[str, str]
@@ -59,62 +60,103 @@ class Columns:
     ----------
     choice
         Field -> the column that holds it, as the user says.
+    numbered
+        Whether several rows about one image without ids are several captions, each with a number; references are not.
     """
 
-    def __init__(self, choice: ColumnChoice | None = None) -> None:
+    def __init__(self, choice: ColumnChoice | None = None, *, numbered: bool = True) -> None:
         self.choice = dict(choice or {})
         self._languages: dict[str, str] = {}
         """Column -> language, of a table with one column for each."""
         self._new_names: dict[tuple[str, ...], dict[str, str]] = {}
         """Of rows that name their columns one by one: columns -> those with a new name."""
+        self._columns: dict[str, str] = {}
+        """Field -> its column, of such rows: the first that a row has, for all of the file."""
+        self._numbered = numbered
         self._said: set[str] = set()
         self._seen: dict[tuple[object, ...], int] = {}
         """How often an image was met that stands for the id of its captions."""
 
     def of_part(self) -> "Columns":
         """The same for the next part of a data set, which may call its columns otherwise."""
-        part = Columns(self.choice)
+        part = Columns(self.choice, numbered=self._numbered)
         part._said, part._seen = self._said, self._seen
         return part
 
-    def renamed(self, header: Sequence[str], place: Place, *, complete: bool = True) -> list[str]:
-        """The header with the names of fields where a column stands for one; `complete` where it has all columns."""
-        names = self._with_choice(header, place, complete=complete)
+    def renamed(self, header: Sequence[str], place: Place, *, by_row: bool = False) -> list[str]:
+        """The header with the names of fields where a column stands for one.
+
+        `by_row`: whether it is that of a row which names its columns; another row may have others, but a field has one column in
+        all of a file, as it has in a table.
+        """
+        names = self._with_choice(header, place, complete=not (by_row and self._new_names))
         if not {"caption", "lang"} & set(names) and not any(field_meant_by(name) == "caption" for name in names):
-            self._languages |= _languages_of(names)
-        if self._languages:
-            self._say(f"{place.file.name}: one column for each language: {', '.join(self._languages.values())}")
+            self._take_languages(names, place)
         for field in ALIASES:
-            if field not in names and not (field == "id" and IMAGE_ID in names):
-                self._take_alias(field, names, header, place)
+            if field in names or (field == "id" and IMAGE_ID in names):
+                if by_row:
+                    self._keep_own_name(field, place)
+            elif field not in self.choice:
+                self._take_alias(field, names, header, place, by_row=by_row)
         return names
 
+    def _keep_own_name(self, field: str, place: Place) -> None:
+        """A field that a row calls by its own name is called so in all rows."""
+        if self._columns.setdefault(field, field) != field:
+            raise InputError(
+                f"{place}: this row has a column {field!r}, which rows before it call {self._columns[field]!r}. Use one name."
+            )
+
+    def _take_languages(self, names: Sequence[str], place: Place) -> None:
+        added = {name: lang for name, lang in _languages_of(names).items() if name not in self._languages}
+        if added:
+            self._languages |= added
+            self._say(f"{place.file.name}: one column for each language: {', '.join(added.values())}")
+        if len(self._languages) > _MOST_LANGUAGES:
+            raise InputError(f"{place}: there are more than {_MOST_LANGUAGES} columns of languages. Give rows a column 'lang'.")
+
     def _with_choice(self, header: Sequence[str], place: Place, *, complete: bool) -> list[str]:
-        """The header with the names of fields where the user names a column for one."""
+        """The header with the names of fields where the user names a column for one; `complete` where it has to be there."""
         names = [canonical_name(name.strip()) for name in header]
         for field, column in self.choice.items():
-            chosen = next((number for number, name in enumerate(header) if folded(name) == folded(column)), None)
-            if chosen is None and not complete:
-                continue
-            if chosen is None:
+            exact = [number for number, name in enumerate(header) if name == column]
+            alike = exact or [number for number, name in enumerate(header) if folded(name) == folded(column)]
+            if len(alike) > 1:
+                raise InputError(
+                    f"{place}: several columns are called {column!r} ({_listed(header[n] for n in alike)}). Rename them."
+                )
+            if not alike and complete:
                 raise InputError(f"{place}: there is no column {column!r} (columns: {_listed(header)}).")
             # A column of the field's own name that is not meant gets another.
             names = [f"{name} (not used)" if name == field else name for name in names]
-            names[chosen] = field
+            if alike:
+                names[alike[0]] = field
         return names
 
-    def _take_alias(self, field: str, names: list[str], header: Sequence[str], place: Place) -> None:
+    def _take_alias(self, field: str, names: list[str], header: Sequence[str], place: Place, *, by_row: bool) -> None:
         if field == "caption" and (self._languages or "references" in names):
             return
         meant = [number for number, name in enumerate(names) if name not in FIELDS and field_meant_by(name) == field]
+        if by_row and field in self._columns:
+            meant = [number for number in meant if header[number] == self._columns[field]]
         if field == "caption" and len(meant) > 1:
             raise InputError(
                 f"{place}: the columns {_listed([header[number] for number in meant])} could each be the caption. Name the one"
                 f" that is meant: {option('columns', f'caption={header[meant[0]]}')}."
             )
-        if meant:
-            names[meant[0]] = field
-            self._say(f"{place.file.name}: the column {header[meant[0]]!r} is read as the {_SAID.get(field, field)}")
+        if not meant:
+            return
+        names[meant[0]] = field
+        if by_row:
+            self._columns[field] = header[meant[0]]
+        self._say(f"{place.file.name}: the column {header[meant[0]]!r} is read as the {_SAID.get(field, field)}")
+        if len(meant) > 1:
+            others = _listed(header[number] for number in meant[1:])
+            self._say(
+                f"{place.file.name}: {others} could be the {_SAID.get(field, field)} as well; the first is taken. Choose with"
+                f" {option('columns', f'{field}={header[meant[1]]}')}",
+                warning=True,
+            )
 
     def rows(self, placed: Iterable[tuple[Place, Row]], *, by_row: bool) -> Iterator[tuple[Place, Row]]:
         """The rows of a file, one for each language of a wide table; a row without an id has that of its image.
@@ -123,7 +165,7 @@ class Columns:
         """
         for place, row in placed:
             named = self._with_new_names(row, place) if by_row else row
-            for narrow in self._by_language(named, by_row=by_row):
+            for narrow in self._by_language(named, place, by_row=by_row):
                 _name_language(narrow)
                 self._identify(narrow, place)
                 yield place, narrow
@@ -132,22 +174,27 @@ class Columns:
         keys = tuple(row)
         new_names = self._new_names.get(keys)
         if new_names is None:
-            names = self.renamed(keys, place, complete=not self._new_names)
+            names = self.renamed(keys, place, by_row=True)
             new_names = {old: new for old, new in zip(row, names, strict=True) if old != new and canonical_name(old) != new}
             if len(self._new_names) < _MOST_KEYS:
                 self._new_names[keys] = new_names
         if not new_names:
             return row
         renamed: Row = {new_names.get(name, name): value for name, value in row.items()}
-        # A row that has both a column and its other name keeps both.
-        return renamed if len(renamed) == len(row) else row
+        if len(renamed) < len(row):
+            raise InputError(f"{place}: two of its columns have the same meaning ({_listed(row)}). Rename one of them.")
+        return renamed
 
-    def _by_language(self, row: Row, *, by_row: bool) -> Iterator[Row]:
+    def _by_language(self, row: Row, place: Place, *, by_row: bool) -> Iterator[Row]:
         """The captions of a row, one in each language; rows that name their columns may have some of them."""
-        here = {name: lang for name, lang in self._languages.items() if name in row} if by_row else self._languages
+        here = self._languages
+        if by_row:
+            here = {name: self._languages[name] for name in row if name in self._languages}
         if not here or (by_row and "caption" in row):
             yield row
             return
+        if len(set(here.values())) < len(here):
+            raise InputError(f"{place}: two of its columns are in one language ({_listed(here)}). Remove one of them.")
         shared = {name: value for name, value in row.items() if name not in here}
         for name, lang in here.items():
             yield {**shared, "caption": row.get(name), "lang": lang}
@@ -160,12 +207,12 @@ class Columns:
             name = original_name(image)
             key = (name, row.get("lang"), row.get("system"))
             self._seen[key] = self._seen.get(key, 0) + 1
-            row["id"] = name if self._seen[key] == 1 else f"{name}#{self._seen[key]}"
+            row["id"] = f"{name}#{self._seen[key]}" if self._numbered and self._seen[key] > 1 else name
 
-    def _say(self, what: str) -> None:
+    def _say(self, what: str, *, warning: bool = False) -> None:
         if what not in self._said:
             self._said.add(what)
-            logger.info(f"{visible(what)}.")
+            (logger.warning if warning else logger.info)(f"{visible(what)}.")
 
 
 _SAID = {"lang": "language"}

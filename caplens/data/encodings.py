@@ -43,7 +43,10 @@ def as_utf8(path: Path) -> Path:
         raise InputError(f"{path}: this is neither UTF-8 nor {encoding.upper()} ({error}). Save it as UTF-8.") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be copied to {folder} ({error.strerror or error}).") from None
-    logger.info(f"{path.name}: read as {'UTF-16' if encoding == 'utf-16' else 'Windows-1252'}.")
+    if encoding == "utf-16":
+        logger.info(f"{path.name}: read as UTF-16.")
+    else:
+        logger.warning(f"{path.name}: this is not UTF-8 and is read as Windows-1252. Save it as UTF-8 if letters are wrong.")
     return copy
 
 
@@ -70,7 +73,7 @@ def _is_windows(path: Path) -> bool:
             if _has_utf8(chunk):
                 return False
             damaged = True
-    return damaged or bool(rest)
+    return damaged
 
 
 def _whole_characters(data: bytes) -> tuple[bytes, bytes]:

@@ -13,18 +13,20 @@ from caplens.errors import InputError
 _LONGEST_NAME = 100
 _IMAGE_PER_LINE = 4
 """How many times larger than a line an image may be."""
+_names: dict[str, str] = {}
+"""File -> the name of the image in the table, where that has folders."""
 
 
 def extracted_image(name: str | None, content: bytes, place: Place) -> str:
     """The path of a file with this content, under the image's own name where it has one.
 
-    It is named by its content: captions of one image share a file, however often they are read.
+    It is named by its content and name: captions of one image share a file, however often they are read.
     """
     limit = _IMAGE_PER_LINE * max_line_bytes()
     if len(content) > limit:
         raise too_long(place, "an image", limit)
     plain = PurePosixPath((name or "").replace("\\", "/").replace("\0", "")).name[-_LONGEST_NAME:]
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    digest = hashlib.blake2b(content, digest_size=16, key=hashlib.sha256((name or "").encode()).digest()).hexdigest()
     folder = _scratch() / digest[:2] / digest
     path = folder / (plain if plain not in ("", ".", "..") else f"{digest}.image")
     try:
@@ -36,6 +38,8 @@ def extracted_image(name: str | None, content: bytes, place: Place) -> str:
             f"{place}: its images cannot be written to {_scratch()} ({error.strerror or error})."
             " Set TMPDIR to a folder with more room."
         ) from None
+    if name and name != path.name:
+        _names[str(path)] = name
     return str(path)
 
 
@@ -46,7 +50,7 @@ def is_extracted(path: object) -> bool:
 
 def original_name(path: str) -> str:
     """The name of an image as people know it: of one that was extracted, its own name."""
-    return Path(path).name if is_extracted(path) else path
+    return _names.get(path, Path(path).name) if is_extracted(path) else path
 
 
 @cache

@@ -20,7 +20,6 @@ from caplens.data.formats import (
     webdataset,
 )
 from caplens.data.formats.detection import detect_format
-from caplens.data.languages import base_language
 from caplens.data.rows import Row, sample_from_row
 from caplens.data.sample import Sample
 from caplens.errors import InputError, option
@@ -44,6 +43,8 @@ class SampleFile:
         Whether every row needs a caption; a file of references has none.
     mark_repeats
         Whether a repeated id makes its row `invalid` instead of raising an error.
+    numbered
+        Whether several rows about one image without ids are several captions, with a number each; references are not.
 
     Raises
     ------
@@ -63,13 +64,14 @@ class SampleFile:
         columns: ColumnChoice | None = None,
         caption_required: bool = True,
         mark_repeats: bool = False,
+        numbered: bool = True,
     ) -> None:
         self.path = on_disk(path)
         if not self.path.is_dir() and not _is_json(self.path):
             self.path = as_utf8(self.path)
         self.format, self._document = detect_format(self.path, columns)
         self.columns = dict(columns or {})
-        self._caption_required, self._mark_repeats = caption_required, mark_repeats
+        self._caption_required, self._mark_repeats, self._numbered = caption_required, mark_repeats, numbered
 
     def __iter__(self) -> Iterator[Sample]:
         for place, sample in marked_repeats(self.placed()):
@@ -80,7 +82,7 @@ class SampleFile:
     def placed(self) -> Iterator[tuple[Place, Sample]]:
         """Each sample with its place in the file, whether or not its id appeared before."""
         place = None
-        for place, row in self._named_rows(Columns(self.columns)):
+        for place, row in self._named_rows(Columns(self.columns, numbered=self._numbered)):
             yield place, sample_from_row(row, place, caption_required=self._caption_required)
         if place is None:
             raise InputError(f"{self.path}: there are no samples in the file.")
@@ -151,7 +153,7 @@ def marked_repeats(placed: Iterable[tuple[Place, Sample]]) -> Iterator[tuple[Pla
     files: dict[Path, int] = {}
     seen: dict[object, tuple[int, int] | int] = {}
     for place, sample in placed:
-        lang = None if sample.lang is None else base_language(sample.lang)
+        lang = None if sample.lang is None else sample.lang.lower().replace("_", "-")
         key = (sample.id, sample.system, lang) if sample.system or lang else sample.id
         # In a data set of several parts, numbers begin again in each.
         file, number = files.setdefault(place.file, len(files)), place.number or 0

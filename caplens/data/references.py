@@ -288,7 +288,7 @@ def read_references(path: str | PathLike[str]) -> References:
     >>> caplens.score("results.json", ["cider"], references=references)  # doctest: +SKIP
     """
     references = References(str(path))
-    for place, sample in SampleFile(path, caption_required=False).placed():
+    for place, sample in SampleFile(path, caption_required=False, numbered=False).placed():
         texts = sample.references or ((sample.caption,) if sample.caption else ())
         if not texts:
             raise InputError(f"{place}: the id {sample.id!r} has no references in this file.")

@@ -41,9 +41,8 @@ def overview(database: StudyDatabase) -> Overview:
     given = list(answers_of(database))
     tables = [_by_language(database, given), _by_rater(database, given)]
     wanted, settings = _wanted(database), database.settings
-    cost = f"{len(given) * settings.cost_per_answer:,.2f} {settings.currency}" if settings.cost_per_answer else "no cost"
-    if settings.cost_per_answer:
-        cost += f" of {wanted * settings.cost_per_answer:,.2f}"
+    spent, all_of_it = len(given) * settings.cost_per_answer, wanted * settings.cost_per_answer
+    cost = f"{spent:,.2f} of about {all_of_it:,.2f} {settings.currency}" if settings.cost_per_answer else ""
     return Overview(str(settings.task), database.state, sum(not answer.repeat for answer in given), wanted, cost, tables)
 
 

@@ -201,3 +201,11 @@ def floats(values: Sequence[float | None]) -> Floats:
 def numbers_of(record: Mapping[str, Any], optional: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The fields of a record, with NaN in place of null except for those that may be None."""
     return {key: float("nan") if value is None and key not in optional else value for key, value in record.items()}
+
+
+def texts_of_rows(content: Content, name: str, size: int) -> list[str | None]:
+    """A text or null for each row, as `lang` has; all null where the content has none."""
+    texts = list(content.get(name) or [None] * size)
+    if len(texts) != size or not all(text is None or isinstance(text, str) for text in texts):
+        raise TypeError(f"{name} is a text or null for each caption")
+    return texts

@@ -9,7 +9,7 @@ import numpy as np
 
 from caplens.arrays import Floats
 from caplens.data.languages import base_language
-from caplens.results.base import Content, Result, ResultRow, floats, json_values, null_if_nan, number
+from caplens.results.base import Content, Result, ResultRow, floats, json_values, null_if_nan, number, texts_of_rows
 from caplens.results.language_pairs import LanguagePair, lowest_language, pair_table
 from caplens.results.levels import PERCENTILES_NOTE, ScoreLevels
 from caplens.results.row_errors import RowError, common_reason
@@ -348,8 +348,7 @@ class ScoreResult(Result):
         if len(groups) != len(ids):
             raise ValueError(f"there are {len(ids)} ids and {len(groups)} groups")
         result = cls(ids, groups, {}, warnings=list(content["warnings"]))
-        result.langs = list(content.get("lang") or [None] * len(ids))
-        result.systems = list(content.get("system") or [None] * len(ids))
+        result.langs, result.systems = (texts_of_rows(content, name, len(ids)) for name in ("lang", "system"))
         result.columns = {name: list(values) for name, values in content.get("columns", {}).items()}
         result.content_hashes = {str(name): str(value) for name, value in content.get("content_hashes", {}).items()}
         result.calibration = str(content.get("calibration", ""))

@@ -120,6 +120,7 @@ def test_each_row_keeps_its_own_quality(translated, foil):
 
 @pytest.mark.parametrize("text", ["ძაღლი დარბის", "நாய் ஓடுகிறது", "ᎩᏟ ᎠᏗᏔᏍᎬ"])
 def test_a_writing_system_of_no_candidate_is_another_language(text):
+    need("py3langid")
     assert in_language([text, "12:30", "?"], "de", ["en"]) == [False, True, False]
 
 
@@ -147,7 +148,9 @@ def test_scores_through_english_follow_the_options_of_score(tmp_path, caplens, w
 def test_columns_that_are_replaced_are_said(tmp_path, caplens, write):
     captions = write("en.jsonl", '{"id": "1", "caption": "a dog", "rank": 7, "translation_error": "old"}\n')
     ready = write("ready.jsonl", '{"source": "a dog", "caption": "ein Hund", "lang": "de"}\n')
-    said = caplens("translate", captions, tmp_path / "de.jsonl", "--to", "de", "--translator", f"file:{ready}")
+    said = caplens(
+        "translate", captions, tmp_path / "de.jsonl", "--to", "de", "--translator", f"file:{ready}", "--no-language-check"
+    )
     assert "the columns rank, translation_error of the input are replaced" in said.err
     (row,) = rows_of(tmp_path / "de.jsonl")
     assert (row["rank"], row.get("translation_error")) == (0, None)

@@ -119,9 +119,14 @@ def test_wide_tables_inside_of_folders_are_widened_once(tmp_path):
     assert found == [("ein Hund", "de"), ("a dog", "en"), ("eine Katze", "de"), ("a cat", "en")]
 
 
-def test_one_id_in_variants_of_a_language_is_a_repetition(write):
-    rows = [{"id": "1", "caption": "a dog", "lang": lang} for lang in ("en", "EN", "en-US")]
-    assert [bool(sample.invalid) for sample in SampleFile(write("a.jsonl", rows), mark_repeats=True)] == [False, True, True]
+def test_one_id_in_two_spellings_of_a_language_is_a_repetition(write):
+    rows = [{"id": "1", "caption": "a dog", "lang": lang} for lang in ("en-US", "EN-us", "en_US", "en-GB")]
+    assert [bool(sample.invalid) for sample in SampleFile(write("a.jsonl", rows), mark_repeats=True)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def _tar(path, members):
@@ -188,7 +193,7 @@ SHEET, STYLES = "xl/worksheets/sheet1.xml", "xl/styles.xml"
     ("part", "change", "words"),
     [
         (SHEET, lambda xml: b'<!DOCTYPE worksheet [<!ENTITY a "xxxx">]>' + xml, "defines entities"),
-        (STYLES, lambda xml: xml.replace(b"</styleSheet>", b"<a/>" * 2_100_000 + b"</styleSheet>"), "more elements"),
+        (STYLES, lambda xml: xml.replace(b"</styleSheet>", b"<a/>" * 310_000 + b"</styleSheet>"), "more elements"),
         (SHEET, lambda xml: xml.replace(b"</row>", b"<c/>" * 2_100_000 + b"</row>", 1), "more elements"),
         (
             SHEET,

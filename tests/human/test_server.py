@@ -37,7 +37,7 @@ def test_a_rater_judges_and_the_owner_sees_it(serve):
     assert "nothing left" in page.text
     board = owner.get("/owner").text
     assert "5 answers of 5" in board
-    assert "2.50 EUR" in board
+    assert "2.50 of about 2.50 EUR" in board
     assert "Ada" in board
     rows = [json.loads(line) for line in owner.get("/owner/answers.jsonl").text.splitlines()]
     assert [row["ratings"][0]["value"] for row in rows] == [3.0] * 5

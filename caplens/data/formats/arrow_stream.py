@@ -13,6 +13,7 @@ from caplens.data.files import Place, max_line_bytes, too_long
 from caplens.errors import InputError
 
 _RECORD_BATCH, _DICTIONARY_BATCH = "record batch", "dictionary"
+_MOST_ROWS = 50_000_000
 _BATCH_PER_LINE = 32
 """How many times larger than a line a batch may be."""
 _HEADER, _DATA, _COMPRESSION = 2, 1, 3
@@ -24,9 +25,30 @@ def read_batches(arrow: Any, file: Any, path: Path, rows: int) -> Iterator[Any]:
     _check_messages(arrow, file, path)
     file.seek(0)
     with arrow.ipc.open_stream(file) as stream:
+        odd = next((field for field in stream.schema if not _is_plain(arrow, field.type)), None)
+        if odd is not None:
+            raise InputError(f"{path}: the column {odd.name!r} has the type {odd.type}, which is not read. Save it as Parquet.")
         for batch in stream:
             batch.validate(full=True)
+            if batch.num_rows > _MOST_ROWS:
+                raise InputError(f"{path}: a batch says that it has {batch.num_rows:,} rows. Save the table as Parquet.")
             yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _is_plain(arrow: Any, kind: Any, *, inside: bool = False) -> bool:
+    """Whether values take about as much memory as in the file: not those that rows, lists or structs share with others."""
+    types = arrow.types
+    if types.is_dictionary(kind):
+        return not inside and not types.is_nested(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _is_plain(arrow, kind.value_type, inside=True)
+    if types.is_struct(kind):
+        return all(_is_plain(arrow, field.type, inside=True) for field in kind)
+    plain = (
+        types.is_primitive, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null,
+        types.is_decimal, types.is_fixed_size_binary,
+    )  # fmt: skip
+    return any(check(kind) for check in plain) and not types.is_interval(kind)
 
 
 def read_schema(arrow: Any, file: Any) -> Any:

@@ -54,7 +54,8 @@ def read_arrow_rows(path: Path, columns: Columns | None = None) -> Iterator[tupl
         with arrow.memory_map(str(path)) as file:
             names = _checked_names(arrow_stream.read_schema(arrow, file).names, path, columns or Columns())
             file.seek(0)
-            yield from _rows_of(arrow, arrow_stream.read_batches(arrow, file, path, _BATCH), names, path)
+            batches = arrow_stream.read_batches(arrow, file, path, _BATCH)
+            yield from _rows_of(arrow, (_checked(arrow, batch, path) for batch in batches), names, path)
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: not a readable Arrow file ({reason}). Get it again.") from None
@@ -112,15 +113,20 @@ def _batches(arrow: Any, table: Any, path: Path) -> Iterator[Any]:
             raise too_long(Place(path, group + 1, "row group"), "this group of rows", _GROUP_PER_LINE * line)
         rows = max(1, min(_BATCH, _BATCH_PER_LINE * line // max(1, size)))
         for batch in table.iter_batches(rows, row_groups=[group]):
-            most = max((_value_count(arrow, column) for column in batch.columns), default=0)
-            if most > _MOST_VALUES:
-                raise InputError(f"{path}: a few rows hold lists of {most:,} values, which is more than is read at once.")
-            yield batch
+            yield _checked(arrow, batch, path)
+
+
+def _checked(arrow: Any, batch: Any, path: Path) -> Any:
+    """The batch; an error if its lists hold more than fits into memory as Python has it."""
+    most = max((_value_count(arrow, column) for column in batch.columns), default=0)
+    if most > _MOST_VALUES:
+        raise InputError(f"{path}: a few rows hold lists of {most:,} values, which is more than is read at once.")
+    return batch
 
 
 def _values(arrow: Any, column: Any, what: str) -> list[Any]:
     """The values of a column; as text, if they are times that Python has no value for, such as nanoseconds."""
-    unusable = (arrow.ArrowException, ValueError, OverflowError)
+    unusable = (arrow.ArrowException, ValueError, ArithmeticError, LookupError)
     try:
         if arrow.types.is_dictionary(column.type):
             # A value that many rows share is one in memory.
@@ -146,9 +152,15 @@ def _shared(values: list[Any], long: dict[Any, Any]) -> list[Any]:
 
 def _value_count(arrow: Any, column: Any) -> int:
     """How many values a column has, those in lists counted one by one."""
-    while arrow.types.is_list(column.type) or arrow.types.is_large_list(column.type):
-        column = column.flatten()
-    return len(column)
+    count = len(column)
+    kind = column.type
+    if arrow.types.is_list(kind) or arrow.types.is_large_list(kind) or arrow.types.is_fixed_size_list(kind):
+        count = max(count, _value_count(arrow, column.flatten()))
+    elif arrow.types.is_map(kind):
+        count = max(count, _value_count(arrow, column.keys), _value_count(arrow, column.items))
+    elif arrow.types.is_struct(kind):
+        count = max([count, *(_value_count(arrow, part) for part in column.flatten())])
+    return count
 
 
 def row_count(path: Path) -> int:

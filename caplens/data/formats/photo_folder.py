@@ -15,6 +15,7 @@ from PIL.Image import Exif
 
 from caplens.data.files import Place, Source, check_utf8, open_regular
 from caplens.data.image_folder import SUFFIXES
+from caplens.data.replacing import ensure_not_output
 from caplens.data.rows import Row
 from caplens.errors import InputError
 
@@ -71,6 +72,8 @@ def photo_rows(folder: Path) -> Iterator[tuple[Place, Row]]:
     for path in paths:
         name = path.relative_to(folder).as_posix()
         check_utf8(name, folder)
+        # It is an input, whether or not it is opened.
+        ensure_not_output(path)
         yield Place(path), {"id": name, "image": str(path), "caption": _caption_of(path)}
 
 

@@ -3,6 +3,7 @@
 import re
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from pathlib import Path
@@ -27,11 +28,12 @@ _LONGEST_CELL = 32_767
 _MOST_ROWS = 1_048_575
 _HEADER_ROWS = 20
 """Rows among which the header is looked for: titles may stand above it."""
-_XML, _STREAMED = (".xml", ".rels"), ("xl/worksheets/", "xl/sharedStrings")
-"""Parts that are parsed, and those that are read a row or a text at a time."""
+_STREAMED = ("xl/worksheets/", "xl/sharedStrings")
+"""Parts that are read a row or a text at a time."""
 _END = re.compile(rb"(?:row|si)>")
-_MOST_ELEMENTS = 2_000_000
-"""Of a row, or of a part that is kept whole."""
+_MOST_IN_ROW, _MOST_ELEMENTS = 2_000_000, 300_000
+"""Elements of a row, and of a part that is kept whole."""
+_MOST_COLUMNS = 16_384
 _CHUNK, _LONGEST_WORD = 1 << 20, 16
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WIDTHS = {"caption": 60, "reasons": 60, "id": 18, "image": 24}
@@ -77,8 +79,7 @@ def _check_size(path: Path) -> None:
             size = sum(part.file_size for part in archive.infolist())
             if size <= limit:
                 for part in archive.infolist():
-                    if part.filename.endswith(_XML):
-                        _check_part(path, archive, part)
+                    _check_part(path, archive, part)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: this workbook is damaged ({error}). Save it again.") from None
     if size > limit:
@@ -95,7 +96,7 @@ def _check_part(path: Path, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> 
             if b"<!DOCTYPE" in window or b"<!ENTITY" in window:
                 raise InputError(f"{path}: {part.filename} defines entities, which no workbook needs. Save it again.")
             first, *others = (piece.count(b"<") for piece in (_END.split(chunk) if streamed else [chunk]))
-            if max([elements + first, *others]) > _MOST_ELEMENTS:
+            if max([elements + first, *others]) > (_MOST_IN_ROW if streamed else _MOST_ELEMENTS):
                 raise InputError(f"{path}: {part.filename} has more elements than a workbook has. Save it as CSV.")
             elements = others[-1] if others else elements + first
             before = chunk[-_LONGEST_WORD:]
@@ -132,8 +133,10 @@ def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, R
 def _column_names(cells: Sequence[str], columns: Columns, place: Place) -> list[str]:
     """The names of the columns up to the last one that has a name."""
     width = max(number for number, cell in enumerate(cells, 1) if cell)
+    if width > _MOST_COLUMNS:
+        raise InputError(f"{place}: a sheet has {_MOST_COLUMNS:,} columns at most, and this one {width:,}. Save it again.")
     names = columns.renamed([cell or f"column {number}" for number, cell in enumerate(cells[:width], 1)], place)
-    repeated = next((name for name in names if names.count(name) > 1), None)
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise InputError(f"{place}: the column {repeated!r} appears twice. Rename one of them.")
     return names

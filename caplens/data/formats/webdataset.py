@@ -12,12 +12,24 @@ from caplens.data.rows import Row
 from caplens.errors import InputError
 
 _MAGIC, _MAGIC_AT = b"ustar", 257
+_LONG_HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_LONGEST_HEADER = 1 << 20
 _IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
 _TEXTS = ("txt", "caption", "text", "cap")
 
 
 def is_tar(head: bytes) -> bool:
     return head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] == _MAGIC
+
+
+class _SmallHeaders(tarfile.TarInfo):
+    """Headers that say more than a name are read whole; one of gigabytes is none."""
+
+    def _proc_member(self, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _LONG_HEADERS and self.size > _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        member: tarfile.TarInfo = super()._proc_member(tarfile_)  # type: ignore[misc]
+        return member
 
 
 class _Stream:
@@ -38,7 +50,7 @@ def read_rows(source: Source) -> Iterator[tuple[Place, Row]]:
     key, row, values, place = "", Row(), Row(), Place(source.path)
     number = 0
     try:
-        with tarfile.open(fileobj=_Stream(source), mode="r|") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=_Stream(source), mode="r|", tarinfo=_SmallHeaders) as archive:  # type: ignore[call-overload]
             for member in archive:
                 check_utf8(member.name, source.path)
                 name = PurePosixPath(member.name)
@@ -78,11 +90,15 @@ def _add(row: Row, values: Row, suffix: str, archive: tarfile.TarFile, member: t
             raise InputError(f"{place}: the sample has two images, {member.name!r} is the second. Keep one.")
         row["image"] = extracted_image(PurePosixPath(member.name).name, _content(archive, member, place), place)
     elif suffix in _TEXTS:
+        if "caption" in row:
+            raise InputError(f"{place}: the sample has two captions, {member.name!r} is the second. Keep one.")
         row["caption"] = _text(archive, member, place).strip()
     elif suffix == "json":
         content = parse_json(_text(archive, member, place), place)
         if not isinstance(content, dict):
             raise InputError(f"{place}: {member.name!r} must be a JSON object.")
+        if values:
+            raise InputError(f"{place}: the sample has two JSON files, {member.name!r} is the second. Keep one.")
         values |= content
 
 

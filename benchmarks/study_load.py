@@ -1,0 +1,151 @@
+"""Raters of a study, simulated: `python benchmarks/study_load.py --raters 300 --answers 100000 --kills 50 [--study URL]`.
+
+Every rater waits between answers as people do. The server is killed with SIGKILL at random moments and started again; at the end
+every answer that it acknowledged has to be in the database, once. Prints the latencies of pages and answers.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+
+from caplens.api import create_study, open_study
+from caplens.data import Sample
+from caplens.human.export import answers_of
+from caplens.human.settings import StudySettings
+
+PORT = 8765
+_HIDDEN = re.compile(r'type="hidden" name="(\w+)" value="([^"]*)"')
+
+
+class Visitor:
+    """A rater on one connection that is kept open; a request that fails is sent again."""
+
+    def __init__(self, token: str) -> None:
+        self.cookie, self.streams = f"caplens_rater={token}", None
+
+    async def request(self, path: str, form: dict[str, str] | None, latencies: list[float]) -> tuple[int, str]:
+        body = urlencode(form).encode() if form is not None else b""
+        head = f"{'POST' if form is not None else 'GET'} {path} HTTP/1.1\r\nHost: study\r\nCookie: {self.cookie}\r\n"
+        if form is not None:
+            head += f"Content-Length: {len(body)}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        while True:
+            start = time.perf_counter()
+            try:
+                if self.streams is None:
+                    self.streams = await asyncio.open_connection("127.0.0.1", PORT)
+                reader, writer = self.streams
+                writer.write(head.encode() + b"\r\n" + body)
+                status, text = await asyncio.wait_for(_response(reader), 60)
+            except (OSError, asyncio.IncompleteReadError, TimeoutError):
+                self.streams = None
+                await asyncio.sleep(0.2)
+                continue
+            latencies.append(time.perf_counter() - start)
+            return status, text
+
+
+async def _response(reader: asyncio.StreamReader) -> tuple[int, str]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    length = int(re.search(r"content-length: (\d+)", head)[1])
+    return int(head.split(" ", 2)[1]), (await reader.readexactly(length)).decode()
+
+
+class Load:
+    """All raters together."""
+
+    def __init__(self, wanted: int, think: float) -> None:
+        self.wanted, self.think = wanted, think
+        self.acknowledged: dict[int, str] = {}
+        self.pages: list[float] = []
+        self.saved: list[float] = []
+        self.odd: Counter[int] = Counter()
+
+    async def rate(self, token: str, seed: int) -> None:
+        rng, visitor = random.Random(seed), Visitor(token)
+        await asyncio.sleep(rng.random() * self.think)
+        while len(self.acknowledged) < self.wanted:
+            status, page = await visitor.request("/task", None, self.pages)
+            form = dict(_HIDDEN.findall(page))
+            if "assignment" not in form:
+                if status != 200:
+                    self.odd[status] += 1
+                return
+            await asyncio.sleep(rng.expovariate(1 / self.think))
+            choice = rng.choice("1234")
+            status, _ = await visitor.request("/task", {**form, "choice-0": choice, "seconds": "1"}, self.saved)
+            if status == 303:
+                self.acknowledged[int(form["assignment"])] = choice
+            else:
+                self.odd[status] += 1
+
+
+def serve(study: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-m", "caplens", "study", "serve", study, "--port", str(PORT), "-q"])
+
+
+async def run(load: Load, tokens: list[str], study: str, kills: int) -> int:
+    server = serve(study)
+    tasks = [asyncio.create_task(load.rate(token, number)) for number, token in enumerate(tokens)]
+    done = 0
+    rng = random.Random(0)
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(1)
+        if done < kills and len(load.acknowledged) > (done + 0.5) * load.wanted / kills:
+            await asyncio.sleep(rng.random())
+            server.send_signal(signal.SIGKILL)
+            server.wait()
+            server, done = serve(study), done + 1
+    server.terminate()
+    server.wait()
+    return done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--raters", type=int, default=300)
+    parser.add_argument("--answers", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--think", type=float, default=4.0, help="Seconds between answers of a rater, in the mean.")
+    parser.add_argument("--study", help="The URL of an empty PostgreSQL database, instead of a file.")
+    options = parser.parse_args()
+    image = str(files("caplens").joinpath("examples", "cat.jpg"))
+    samples = [Sample(str(n), f"caption {n}", image=image, lang="en") for n in range(-(-options.answers // 3) + options.raters)]
+    with tempfile.TemporaryDirectory() as folder:
+        study = options.study or str(Path(folder) / "study.db")
+        create_study(study, StudySettings(gold_share=0), {"x": samples})
+        tokens = list(open_study(study).invite([f"r{number}" for number in range(options.raters)], []).values())
+        load = Load(options.answers, options.think)
+        start = time.monotonic()
+        kills = asyncio.run(run(load, tokens, study, options.kills))
+        took = time.monotonic() - start
+        kept = {answer.assignment: answer for answer in answers_of(open_study(study))}
+    lost = [number for number, choice in load.acknowledged.items() if kept.get(number) is None]
+    changed = [n for n, choice in load.acknowledged.items() if n in kept and kept[n].value["ratings"]["quality"] != float(choice)]
+    twice = [key for key, count in Counter((a.rater, a.item) for a in kept.values()).items() if count > 1]
+    too_often = sum(count > 3 for count in Counter(answer.item for answer in kept.values()).values())
+    for name, latencies in (("pages", load.pages), ("answers", load.saved)):
+        median, high, top = np.quantile(latencies, [0.5, 0.95, 0.99]) * 1000
+        print(f"{name}: {len(latencies):,} requests, median {median:.0f} ms, p95 {high:.0f} ms, p99 {top:.0f} ms")
+    print(
+        f"{len(load.acknowledged):,} answers acknowledged in {took:.0f} s ({len(load.acknowledged) / took:.0f}/s), {kills} kills"
+    )
+    print(f"lost {len(lost)}, changed {len(changed)}, twice {len(twice)}, items judged too often {too_often}")
+    print(f"other statuses: {dict(load.odd)}")
+    os._exit(0 if not lost and not changed and not twice else 1)
+
+
+if __name__ == "__main__":
+    main()
