@@ -23,7 +23,7 @@ import numpy as np
 
 from caplens.api import create_study, open_study
 from caplens.data import Sample
-from caplens.human.export import answers_of
+from caplens.human.export import Answer, answers_of
 from caplens.human.settings import StudySettings
 
 PORT = 8765
@@ -132,19 +132,25 @@ def main() -> None:
         kills = asyncio.run(run(load, tokens, study, options.kills))
         took = time.monotonic() - start
         kept = {answer.assignment: answer for answer in answers_of(open_study(study))}
-    lost = [number for number, choice in load.acknowledged.items() if kept.get(number) is None]
-    changed = [n for n, choice in load.acknowledged.items() if n in kept and kept[n].value["ratings"]["quality"] != float(choice)]
-    twice = [key for key, count in Counter((a.rater, a.item) for a in kept.values()).items() if count > 1]
-    too_often = sum(count > 3 for count in Counter(answer.item for answer in kept.values()).values())
+    report(load, kept, took, kills)
+
+
+def report(load: Load, kept: dict[int, Answer], took: float, kills: int) -> None:
+    """Print what was lost or kept twice, and the latencies; end with the status 1 if anything was."""
     for name, latencies in (("pages", load.pages), ("answers", load.saved)):
         median, high, top = np.quantile(latencies, [0.5, 0.95, 0.99]) * 1000
         print(f"{name}: {len(latencies):,} requests, median {median:.0f} ms, p95 {high:.0f} ms, p99 {top:.0f} ms")
+    count = len(load.acknowledged)
     print(
-        f"{len(load.acknowledged):,} answers acknowledged in {took:.0f} s ({len(load.acknowledged) / took:.0f}/s), {kills} kills"
+        f"{count:,} answers acknowledged in {took:.0f} s ({count / took:.0f}/s), {kills} kills; other statuses: {dict(load.odd)}"
     )
-    print(f"lost {len(lost)}, changed {len(changed)}, twice {len(twice)}, items judged too often {too_often}")
-    print(f"other statuses: {dict(load.odd)}")
-    os._exit(0 if not lost and not changed and not twice else 1)
+    lost = [number for number in load.acknowledged if number not in kept]
+    ratings = {number: answer.value["ratings"]["quality"] for number, answer in kept.items()}
+    changed = [n for n, choice in load.acknowledged.items() if ratings.get(n) not in (None, float(choice))]
+    twice = [key for key, times in Counter((a.rater, a.item) for a in kept.values()).items() if times > 1]
+    too_often = [item for item, times in Counter(answer.item for answer in kept.values()).items() if times > 3]
+    print(f"lost {len(lost)}, changed {len(changed)}, twice {len(twice)}, items judged too often {len(too_often)}")
+    os._exit(1 if lost or changed or twice else 0)
 
 
 if __name__ == "__main__":

@@ -134,28 +134,33 @@ class Columns:
         return names
 
     def _take_alias(self, field: str, names: list[str], header: Sequence[str], place: Place, *, by_row: bool) -> None:
+        """Let a column with a usual name for a field stand for it."""
         if field == "caption" and (self._languages or "references" in names):
             return
         meant = [number for number, name in enumerate(names) if name not in FIELDS and field_meant_by(name) == field]
         if by_row and field in self._columns:
             meant = [number for number in meant if header[number] == self._columns[field]]
-        if field == "caption" and len(meant) > 1:
-            raise InputError(
-                f"{place}: the columns {_listed([header[number] for number in meant])} could each be the caption. Name the one"
-                f" that is meant: {option('columns', f'caption={header[meant[0]]}')}."
-            )
         if not meant:
             return
+        self._say_choice(field, [header[number] for number in meant], place)
         names[meant[0]] = field
         if by_row:
             self._columns[field] = header[meant[0]]
-        self._say(f"{place.file.name}: the column {header[meant[0]]!r} is read as the {_SAID.get(field, field)}")
-        if len(meant) > 1:
-            others = _listed(header[number] for number in meant[1:])
+
+    def _say_choice(self, field: str, candidates: Sequence[str], place: Place) -> None:
+        """Say which column is taken; of several for the caption, none is."""
+        if field == "caption" and len(candidates) > 1:
+            raise InputError(
+                f"{place}: the columns {_listed(candidates)} could each be the caption. Name the one that is meant:"
+                f" {option('columns', f'caption={candidates[0]}')}."
+            )
+        what = _SAID.get(field, field)
+        self._say(f"{place.file.name}: the column {candidates[0]!r} is read as the {what}")
+        if len(candidates) > 1:
+            choice = option("columns", f"{field}={candidates[1]}")
+            others = _listed(candidates[1:])
             self._say(
-                f"{place.file.name}: {others} could be the {_SAID.get(field, field)} as well; the first is taken. Choose with"
-                f" {option('columns', f'{field}={header[meant[1]]}')}",
-                warning=True,
+                f"{place.file.name}: {others} could be the {what} as well; the first is taken. Choose with {choice}", warning=True
             )
 
     def rows(self, placed: Iterable[tuple[Place, Row]], *, by_row: bool) -> Iterator[tuple[Place, Row]]:
