@@ -136,21 +136,27 @@ def main() -> None:
 
 
 def report(load: Load, kept: dict[int, Answer], took: float, kills: int) -> None:
-    """Print what was lost or kept twice, and the latencies; end with the status 1 if anything was."""
+    """Print the latencies and what was lost or kept twice; end with the status 1 if anything was."""
     for name, latencies in (("pages", load.pages), ("answers", load.saved)):
         median, high, top = np.quantile(latencies, [0.5, 0.95, 0.99]) * 1000
         print(f"{name}: {len(latencies):,} requests, median {median:.0f} ms, p95 {high:.0f} ms, p99 {top:.0f} ms")
     count = len(load.acknowledged)
-    print(
-        f"{count:,} answers acknowledged in {took:.0f} s ({count / took:.0f}/s), {kills} kills; other statuses: {dict(load.odd)}"
-    )
-    lost = [number for number in load.acknowledged if number not in kept]
+    print(f"{count:,} answers acknowledged in {took:.0f} s ({count / took:.0f}/s), {kills} kills")
+    wrong = wrong_answers(load, kept)
+    print(f"{', '.join(f'{name} {number}' for name, number in wrong.items())}; other statuses: {dict(load.odd)}")
+    os._exit(1 if any(wrong.values()) else 0)
+
+
+def wrong_answers(load: Load, kept: dict[int, Answer]) -> dict[str, int]:
+    """How many acknowledged answers are not there or are others, how often a rater has an item twice, and items have four raters."""
     ratings = {number: answer.value["ratings"]["quality"] for number, answer in kept.items()}
-    changed = [n for n, choice in load.acknowledged.items() if ratings.get(n) not in (None, float(choice))]
-    twice = [key for key, times in Counter((a.rater, a.item) for a in kept.values()).items() if times > 1]
-    too_often = [item for item, times in Counter(answer.item for answer in kept.values()).items() if times > 3]
-    print(f"lost {len(lost)}, changed {len(changed)}, twice {len(twice)}, items judged too often {len(too_often)}")
-    os._exit(1 if lost or changed or twice else 0)
+    of_items = Counter(answer.item for answer in kept.values())
+    return {
+        "lost": sum(number not in kept for number in load.acknowledged),
+        "changed": sum(ratings.get(number, float(choice)) != float(choice) for number, choice in load.acknowledged.items()),
+        "twice": len(kept) - len({(answer.rater, answer.item) for answer in kept.values()}),
+        "judged too often": sum(times > 3 for times in of_items.values()),
+    }
 
 
 if __name__ == "__main__":
