@@ -148,7 +148,7 @@ def report(load: Load, kept: dict[int, Answer], took: float, kills: int) -> None
 
 
 def wrong_answers(load: Load, kept: dict[int, Answer]) -> dict[str, int]:
-    """How many acknowledged answers are not there or are others, how often a rater has an item twice, and items have four raters."""
+    """How many acknowledged answers are lost or changed, and how often a rater has an item twice or an item a fourth rater."""
     ratings = {number: answer.value["ratings"]["quality"] for number, answer in kept.items()}
     of_items = Counter(answer.item for answer in kept.values())
     return {
