@@ -101,6 +101,23 @@ def test_agreement_is_that_of_krippendorff_and_fleiss():
     assert np.isnan(missing.kappa)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [0.0, 0.2, 0.5])
+def test_agreement_of_simulated_raters_is_that_of_their_error_rate(error):
+    """Who guesses at random with some probability agrees, beyond chance, as often as two of them do not guess."""
+    rng = np.random.default_rng(7)
+    kappas, alphas = [], []
+    for _ in range(1000 if error else 10):
+        truth = rng.integers(1, 5, 60)
+        rated = np.where(rng.random((3, 60)) < error, rng.integers(1, 5, (3, 60)), truth)
+        agreement = agreement_of((str(i), str(r), float(rated[r, i])) for r in range(3) for i in range(60))
+        kappas.append(agreement.kappa)
+        alphas.append(agreement.alpha)
+    expected = (1 - error) ** 2
+    assert np.mean(kappas) == pytest.approx(expected, abs=0.01)
+    assert np.mean(alphas) == pytest.approx(expected, abs=0.01)
+
+
 def test_strengths_are_given_for_three_systems_in_each_language_and_all():
     rng = np.random.default_rng(1)
     entries = [

@@ -1,7 +1,9 @@
 """Raters in a real browser: by mouse, by keyboard, on a phone, in Arabic, with a connection that goes away."""
 
+import os
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from extras import need
@@ -159,6 +161,21 @@ def test_markup_in_a_caption_is_text_in_a_browser_too(serve, visit):
     page = visit(site, "Ada")
     assert page.locator(".caption").inner_text() == text
     assert page.title() == "Captions of images"
+
+
+def test_axe_finds_nothing(serve, visit):
+    """$CAPLENS_AXE names axe.min.js of the npm package axe-core, which is not ours to bring."""
+    script = Path(os.environ.get("CAPLENS_AXE", ""))
+    if not script.is_file():
+        pytest.skip("needs axe.min.js of axe-core, named by $CAPLENS_AXE")
+    systems = {name: captions(name) for name in ("good", "bad")}
+    site = serve(StudySettings(task=StudyTask.sidebyside), systems)
+    other = serve(StudySettings(reasons=True))
+    owner = f"/owner/join/{site.owner_token}"
+    for page in (visit(site, "Ada"), visit(other, "Ada", locale="ar", color_scheme="dark"), visit(site, "", owner)):
+        page.evaluate(script.read_text(encoding="utf-8"))
+        violations = page.evaluate("axe.run().then(found => found.violations.map(one => [one.id, one.impact]))")
+        assert violations == []
 
 
 @pytest.mark.parametrize("task", list(StudyTask))
