@@ -1,7 +1,7 @@
 """Which captions are bad, and why: the rules, the file as a whole, and the images, put together."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -101,8 +101,10 @@ def _checked_captions(
 ) -> Iterator[CheckedCaption]:
     scores = np.full(len(samples), np.nan)
     chance, good = scores, scores
+    doubts: Mapping[int, str] = {}
     if scored is not None:
         result, metric = scored
+        doubts = result.coverage_warnings
         scores = result[metric].values
         if metric in result.levels:
             chance, good = result.levels[metric].chance, result.levels[metric].good
@@ -121,6 +123,7 @@ def _checked_captions(
             findings.better_images.get(row),
             findings.words.get(row, ()),
             sample.meta,
+            doubts.get(row),
             path,
         )
 

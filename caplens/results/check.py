@@ -62,6 +62,8 @@ class CheckedCaption:
         Words that nothing in the image supports, where the image does not fit.
     columns
         The other columns of the file.
+    doubt
+        Why how it fits its image is not to be trusted: the model was not trained on such images, or on its language.
     path
         Where the image is now; files do not keep that.
     """
@@ -78,6 +80,7 @@ class CheckedCaption:
     better_image: str | None = None
     words: tuple[str, ...] = ()
     columns: Mapping[str, Any] = field(default_factory=dict)
+    doubt: str | None = None
     path: str | None = field(default=None, compare=False)
 
     @property
@@ -154,6 +157,7 @@ class CheckResult(Result):
         """One row per caption, worst first."""
         scored = bool(self.signature)
         with_system = any(caption.system for caption in self.captions)
+        doubts = any(caption.doubt for caption in self.captions)
         columns = dict.fromkeys(name for caption in self.captions for name in caption.columns)
         for caption in self.captions:
             row = {
@@ -167,6 +171,8 @@ class CheckResult(Result):
                 "kinds": ", ".join(dict.fromkeys(fault.kind for fault in caption.faults)),
                 **(_score_columns(caption) if scored else {}),
             }
+            if doubts:
+                row["doubt"] = caption.doubt
             yield row | {f"{name} (input)" if name in row else name: caption.columns.get(name) for name in columns}
 
     def translated(self, say: Callable[[str], str]) -> Self:
@@ -214,6 +220,7 @@ def _caption_content(caption: CheckedCaption) -> dict[str, Any]:
         **{name: value for name, value in numbers.items() if value == value},
         **({"unsupported_words": list(caption.words)} if caption.words else {}),
         **({"columns": dict(caption.columns)} if caption.columns else {}),
+        **({"doubt": caption.doubt} if caption.doubt else {}),
     }
 
 
@@ -226,7 +233,7 @@ def _caption_from(content: Content) -> CheckedCaption:
     words = tuple(str(word) for word in content.get("unsupported_words", []))
     return CheckedCaption(
         str(content["id"]), str(content["caption"]), image, lang, system, faults, score, chance, good, better, words,
-        dict(content.get("columns", {})),
+        dict(content.get("columns", {})), None if content.get("doubt") is None else str(content["doubt"]),
     )  # fmt: skip
 
 

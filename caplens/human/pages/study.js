@@ -31,7 +31,7 @@
   async function send(body) {
     for (let wait = 1000; ; wait = Math.min(wait * 2, 15000)) {
       try {
-        const answer = await fetch(form.action, { method: "POST", body, redirect: "follow", credentials: "same-origin" });
+        const answer = await fetch(form.action, { method: "POST", body, redirect: "manual", credentials: "same-origin" });
         if (answer.status < 500) return answer;
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
