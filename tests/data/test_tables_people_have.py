@@ -212,7 +212,7 @@ def test_photos_with_captions_beside_or_inside_them(tmp_path):
         ' xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:description><rdf:Alt><rdf:li xml:lang="x-default">in XMP &amp; more'
         "</rdf:li></rdf:Alt></dc:description></rdf:Description></rdf:RDF></x:xmpmeta>"
     )
-    (tmp_path / "c.jpg").write_bytes(_jpeg(xmp=xmp.encode()))
+    (tmp_path / "c.jpg").write_bytes(_with_segment(_jpeg(), 0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp.encode()))
     (tmp_path / "d.jpg").write_bytes(_with_iptc(_jpeg(), "in IPTC: Mädchen".encode()))
     (tmp_path / "deep").mkdir()
     PHOTO.save(tmp_path / "deep" / "e.png")
@@ -228,8 +228,11 @@ def _with_iptc(jpeg: bytes, caption: bytes) -> bytes:
     resource = (
         b"8BIM" + (0x0404).to_bytes(2, "big") + b"\0\0" + len(record).to_bytes(4, "big") + record + b"\0" * (len(record) % 2)
     )
-    content = b"Photoshop 3.0\0" + resource
-    return jpeg[:2] + b"\xff\xed" + (len(content) + 2).to_bytes(2, "big") + content + jpeg[2:]
+    return _with_segment(jpeg, 0xED, b"Photoshop 3.0\0" + resource)
+
+
+def _with_segment(jpeg: bytes, marker: int, content: bytes) -> bytes:
+    return jpeg[:2] + bytes([0xFF, marker]) + (len(content) + 2).to_bytes(2, "big") + content + jpeg[2:]
 
 
 def test_damaged_descriptions_of_photos_are_no_captions(tmp_path):
