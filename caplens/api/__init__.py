@@ -2,6 +2,7 @@
 
 from caplens.api.calibrating import calibrate
 from caplens.api.checking import check
+from caplens.api.checking_app import CheckingApp
 from caplens.api.comparing import compare, crossmodal
 from caplens.api.filtering import drift, filter_captions
 from caplens.api.fitting import fit_mid
@@ -22,6 +23,7 @@ from caplens.api.translating import score_via_english, translate
 from caplens.benchmarks.leaderboard import build_leaderboard
 
 __all__ = [
+    "CheckingApp",
     "agreement",
     "analyze_study",
     "bench",

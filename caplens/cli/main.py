@@ -26,6 +26,7 @@ COMMANDS = {
     "leaderboard": "leaderboard",
     "agreement": "agreement",
     "study": "study",
+    "app": "app",
     "crossmodal": "crossmodal",
     "perturb": "perturb",
     "robustness": "robustness",
@@ -53,12 +54,12 @@ _MOMENT = 0.01
 
 def main() -> None:
     """Run the command that the arguments name; a person who presses Ctrl-C reads one line, and a program gets status 130."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _stop)
-        sys.unraisablehook = _stop_again
-        # Once the work is done, what is left is Python's own end, in which a signal would find no handler.
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, _stop)
+            sys.unraisablehook = _stop_again
+            # Once the work is done, what is left is Python's own end, in which a signal would find no handler.
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         _main(sys.argv[1:])
     except BaseException as problem:
         # Interrupted in the middle of an import, libraries raise errors of their own.

@@ -4,11 +4,8 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
-LARGEST_BODY = 64 << 10
-_SLOWEST_BODY = 15.0
-"""Seconds in which the body of a request has to arrive."""
 _PER_SECOND, _BURST = 20.0, 60.0
 """Requests of one visitor, by cookie or address."""
 _MOST_VISITORS = 10_000
@@ -29,11 +26,20 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
+class Limits(NamedTuple):
+    """Of a request's body in bytes and seconds, and whether visitors may ask only so often."""
+
+    bytes: int = 64 << 10
+    seconds: float = 15.0
+    requests: bool = True
+
+
 class Guard:
     """An ASGI application around another: large and slow bodies, floods and unknown methods end here."""
 
-    def __init__(self, application: Application, *, secure: bool = False) -> None:
+    def __init__(self, application: Application, *, secure: bool = False, limits: "Limits | None" = None) -> None:
         self._application, self._buckets = application, _Buckets()
+        self._limits = limits or Limits()
         headers = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if secure else {})}
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
 
@@ -51,13 +57,13 @@ class Guard:
                 message = {**message, "headers": [*headers, *self._headers]}
             await send(message)
 
-        if not self._buckets.allow(_visitor(scope)):
+        if self._limits.requests and not self._buckets.allow(_visitor(scope)):
             await _refuse(send_guarded, 429, "Too many requests. Wait a moment, and load the page again.")
             return
         if scope["method"] not in ("GET", "HEAD", "POST"):
             await _refuse(send_guarded, 405, "There is nothing to do in this way.")
             return
-        body = await _body(receive) if scope["method"] == "POST" else b""
+        body = await _body(receive, self._limits) if scope["method"] == "POST" else b""
         if body is None:
             await _refuse(send_guarded, 413, "What was sent is too large, or came too slowly.")
             return
@@ -70,18 +76,20 @@ def _visitor(scope: MutableMapping[str, Any]) -> bytes:
     return address + b" " + bytes(cookies)[:300]
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _body(receive: Receive, limits: Limits) -> bytes | None:
     """The body; None if it is too large or too slow."""
-    body = b""
+    parts: list[bytes] = []
+    size = 0
     try:
-        async with asyncio.timeout(_SLOWEST_BODY):
+        async with asyncio.timeout(limits.seconds):
             while True:
                 message = await receive()
-                body += bytes(message.get("body", b""))
-                if len(body) > LARGEST_BODY or message["type"] == "http.disconnect":
+                parts.append(bytes(message.get("body", b"")))
+                size += len(parts[-1])
+                if size > limits.bytes or message["type"] == "http.disconnect":
                     return None
                 if not message.get("more_body"):
-                    return body
+                    return b"".join(parts)
     except TimeoutError:
         return None
 

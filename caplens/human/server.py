@@ -21,7 +21,7 @@ from caplens.human import dashboard
 from caplens.human.answering import WrongAnswerError, save_answer, take_back
 from caplens.human.assignment import OpenItem, Rater, image_path, open_item, rater_of
 from caplens.human.database import CLOSED, PAUSED, PILOT, STATES, StudyDatabase, hashed
-from caplens.human.guard import Guard
+from caplens.human.guard import Guard, Limits
 from caplens.human.pages.texts import LANGUAGES, PageTexts, preferred_language
 from caplens.human.settings import StudyTask
 from caplens.text.identification import LanguageModel, default_model, identify_language
@@ -49,7 +49,7 @@ class _Visitor:
         self.say = PageTexts(chosen)
 
 
-def create_app(database: StudyDatabase, *, secure: bool = False) -> Guard:
+def create_app(database: StudyDatabase, *, secure: bool = False, limits: Limits | None = None) -> Guard:
     """The server of a study.
 
     Parameters
@@ -58,6 +58,8 @@ def create_app(database: StudyDatabase, *, secure: bool = False) -> Guard:
         The study.
     secure
         Whether it is reached by TLS only, so that cookies are sent by no other way.
+    limits
+        Of requests.
 
     Returns
     -------
@@ -69,7 +71,7 @@ def create_app(database: StudyDatabase, *, secure: bool = False) -> Guard:
         app.add_api_route(path, _endpoint(handle), methods=[method], include_in_schema=False)
     app.add_exception_handler(404, pages.not_found)
     app.add_exception_handler(CaplensError, _broken)
-    return Guard(app, secure=secure)
+    return Guard(app, secure=secure, limits=limits)
 
 
 def _endpoint(handle: Callable[..., Response]) -> Callable[..., Any]:

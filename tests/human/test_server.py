@@ -201,8 +201,7 @@ class Attack:
 
 @pytest.mark.slow
 def test_nothing_that_an_attacker_sends_gets_through(serve, monkeypatch, capsys):
-    for name, value in (("_PER_SECOND", 1e6), ("_BURST", 1e6), ("_SLOWEST_BODY", 0.5)):
-        monkeypatch.setattr(f"caplens.human.guard.{name}", value)
+    monkeypatch.setattr("caplens.human.guard.Limits.__new__.__defaults__", (64 << 10, 0.5, False))
     site = serve(StudySettings(reasons=True), {"x": many(4)})
     attack = Attack(site)
     for step in (attack.hostile_fields, attack.forged_tokens_and_paths, attack.what_is_not_theirs, attack.odd_requests):

@@ -1,0 +1,155 @@
+"""What somebody put into `caplens app`: photos and a sheet in a folder of their own, what is wrong with them, and corrections."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from caplens.calibration.check import check_captions
+from caplens.data.image_folder import SUFFIXES
+from caplens.data.inputs import read_captions
+from caplens.data.reading import SampleFile
+from caplens.data.sample import Sample
+from caplens.data.temporary import new_scratch_folder
+from caplens.errors import CaplensError, InputError
+from caplens.metrics.clipscore import ClipScore
+from caplens.metrics.options import ScoringOptions
+from caplens.progress import Advance, shown_by
+from caplens.results.base import ROW_WRITERS, ResultRow
+from caplens.results.check import CheckedCaption, CheckResult
+
+SHEETS = (".xlsx", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")
+_EXAMPLE_PHOTOS = ("astronaut.jpg", "camera.jpg", "cat.jpg", "officer.jpg", "rocket.jpg")
+_LONGEST_NAME = 200
+_LONGEST_CAPTION = 10_000
+
+
+class Workspace:
+    """The files, the result and the corrections of one person; gone when `close` is called."""
+
+    def __init__(self) -> None:
+        self.folder = new_scratch_folder()
+        self.photos = self.folder / "photos"
+        self.photos.mkdir()
+        self.sheet: Path | None = None
+        self.result: CheckResult | None = None
+        self.error = ""
+        self.progress: tuple[str, float] = ("", 0.0)
+        self._samples: dict[tuple[str, str | None, str | None], Sample] = {}
+        self._captions: list[CheckedCaption] = []
+        self._corrections: dict[int, CheckedCaption] = {}
+        self._running: threading.Thread | None = None
+        self._options = ScoringOptions.of(None, keep_store=False)
+
+    def close(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def add(self, name: str, content: bytes) -> None:
+        """Keep a file: a photo below the folder of photos, or the sheet."""
+        place = PurePosixPath(name.replace("\\", "/"))
+        if place.is_absolute() or ".." in place.parts or not place.name or len(name) > _LONGEST_NAME or "\0" in name:
+            raise InputError(f"{name[:_LONGEST_NAME]!r} is not the name of a file inside of a folder.")
+        suffix = place.suffix.lower()
+        if suffix in SUFFIXES:
+            # Without the folder that was chosen: names in the sheet are relative to it.
+            inside = Path(*(place.parts[1:] or place.parts))
+            target = self.photos / inside
+        elif suffix in SHEETS and len(place.parts) == 1:
+            target = self.folder / f"sheet{suffix}"
+            self.sheet = target
+        else:
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+    def take_example(self) -> None:
+        """The example of the package, with some captions spoiled."""
+        examples = files("caplens").joinpath("examples")
+        for name in _EXAMPLE_PHOTOS:
+            self.add(f"photos/{name}", examples.joinpath(name).read_bytes())
+        good = examples.joinpath("good.jsonl").read_text(encoding="utf-8").splitlines()
+        bad = examples.joinpath("bad.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = [bad[row] if row % 9 == 4 else line for row, line in enumerate(good)]
+        self.add("example.jsonl", "\n".join(lines).encode())
+
+    def start(self) -> None:
+        """Check the captions, in the background."""
+        if self._running is not None and self._running.is_alive():
+            return
+        if self.sheet is None:
+            raise InputError("there is no sheet with captions yet.")
+        self.result, self.error, self._corrections = None, "", {}
+        self._running = threading.Thread(target=self._check, args=(self.sheet,), daemon=True)
+        self._running.start()
+
+    def _check(self, sheet: Path) -> None:
+        try:
+            with shown_by(self._display):
+                has_photos = any(path.is_file() for path in self.photos.rglob("*"))
+                samples = list(read_captions(SampleFile(sheet, mark_repeats=True), images=self.photos if has_photos else None))
+                self._samples = {(sample.id, sample.lang, sample.system): sample for sample in samples}
+                result = self._checked(samples)
+            self._captions = list(result)
+            self.result = result
+        except CaplensError as error:
+            # The folder is ours, and says nothing to the reader.
+            self.error = str(error).replace(f"{self.folder}/", "")
+
+    def _checked(self, samples: list[Sample]) -> CheckResult:
+        return check_captions(samples, ClipScore.from_options(self._options), folder=self.photos)
+
+    @contextmanager
+    def _display(self, description: str, total: float | None) -> Iterator[Advance]:
+        self.progress = (description, 0.0)
+        yield lambda count, done: setattr(self, "progress", (description, done / total if total else 0.0))
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None and self._running.is_alive()
+
+    def captions(self) -> list[CheckedCaption]:
+        """All captions, worst first as they were found, with their corrections."""
+        return [self._corrections.get(row, caption) for row, caption in enumerate(self._captions)]
+
+    def correct(self, row: int, text: str) -> CheckedCaption:
+        """Keep another caption in place of one, and say what is wrong with that."""
+        if not 0 <= row < len(self._captions):
+            raise InputError("there is no such caption.")
+        if len(text) > _LONGEST_CAPTION:
+            raise InputError(f"a caption has at most {_LONGEST_CAPTION:,} characters.")
+        before = self._captions[row]
+        sample = next(
+            (sample for key, sample in self._samples.items() if key[0] == before.id and key[2] == before.system and
+             (key[1] or before.lang) == before.lang),
+            Sample(before.id, image=before.path, lang=before.lang),
+        )  # fmt: skip
+        (checked,) = self._checked([replace(sample, caption=text, lang=before.lang, invalid=None)])
+        self._corrections[row] = checked
+        return checked
+
+    def image(self, row: int) -> str | None:
+        """The file of a caption's image, if it is one of those that were put in."""
+        path = self._captions[row].path if 0 <= row < len(self._captions) else None
+        inside = path is not None and Path(path).resolve().is_relative_to(self.photos.resolve())
+        return path if inside else None
+
+    def rows(self, say: Callable[[str], str]) -> Iterator[ResultRow]:
+        """The sheet with corrected captions, worst first, each with the old one and what is still wrong."""
+        for before, after in zip(self._captions, self.captions(), strict=True):
+            row: dict[str, Any] = {
+                "id": after.id, "image": before.image, "lang": after.lang, "caption": after.caption,
+                "old_caption": before.caption if after.caption != before.caption else None, "verdict": str(after.verdict),
+                "reasons": "; ".join(say(fault.reason) for fault in after.faults),
+            }  # fmt: skip
+            yield row | {f"{name} (input)" if name in row else name: value for name, value in before.columns.items()}
+
+    def export(self, suffix: str, say: Callable[[str], str]) -> bytes:
+        """The corrected sheet as a file."""
+        target = self.folder / f"corrected{suffix}"
+        ROW_WRITERS[suffix](self.rows(say), target)
+        return target.read_bytes()

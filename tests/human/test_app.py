@@ -1,0 +1,148 @@
+"""`caplens app` in a real browser, by mouse only: a folder of photos and a German sheet in, the corrected sheet out."""
+
+import shutil
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+from extras import need
+
+need("fastapi")
+need("uvicorn")
+
+from study_site import EXAMPLES
+
+from caplens.api import CheckingApp
+from caplens.errors import InputError
+from caplens.human.workspace import Workspace
+
+GOOD = {
+    "cat.jpg": "Eine getigerte Katze mit grünen Augen schaut zur Seite.",
+    "rocket.jpg": "Eine Rakete steht am Abend zwischen Türmen auf der Startrampe.",
+    "camera.jpg": "Ein Mann in einem dunklen Mantel schaut durch eine Kamera auf einem Stativ.",
+    "astronaut.jpg": "Eine lächelnde Frau in einem orangefarbenen Raumanzug steht vor einer Fahne.",
+}
+FAULTS = {
+    "officer.jpg": "IMG_2041.JPG",
+    "cat2.jpg": "Alt-Text folgt",
+    "rocket2.jpg": "Eine Rakete steht auf der",
+    "camera2.jpg": "Ein Mann &amp; eine Kamera<br/>",
+    "astronaut2.jpg": "Zwei Hunde laufen durch tiefen Schnee.",
+}
+
+
+@pytest.fixture
+def app():
+    started = CheckingApp()
+    thread = threading.Thread(target=started.run, daemon=True)
+    thread.start()
+    while not started.is_ready:
+        thread.join(0.05)
+    yield started
+    started.stop()
+    thread.join(20)
+
+
+@pytest.fixture
+def museum(tmp_path):
+    """Nine photos and a sheet of alt texts, of which five are bad."""
+    openpyxl = need("openpyxl")
+    photos = tmp_path / "Fotos"
+    photos.mkdir()
+    book = openpyxl.Workbook()
+    book.active.append(["Inventarnummer", "Bild", "Alt-Text", "Sprache", "Freigegeben"])
+    for number, (name, text) in enumerate({**GOOD, **FAULTS}.items()):
+        shutil.copy(EXAMPLES / name.replace("2", ""), photos / name)
+        book.active.append([f"M{number}", name, text, "Deutsch", "ja"])
+    book.save(tmp_path / "alt.xlsx")
+    return tmp_path
+
+
+def test_captions_are_found_fixed_and_saved_by_mouse(app, museum, browser, tmp_path):
+    openpyxl = need("openpyxl")
+    context = browser.new_context(locale="de", accept_downloads=True)
+    page = context.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(app.address)
+    assert page.locator("#start").is_disabled()
+    page.locator("#photos").set_input_files(museum / "Fotos")
+    page.locator("#sheet").set_input_files(museum / "alt.xlsx")
+    page.get_by_role("button", name="Bildunterschriften prüfen").click()
+    page.locator("#counts").wait_for(timeout=60_000)
+    cards = page.locator(".check")
+    assert cards.count() == 9
+    worst = [cards.nth(row).locator("textarea").input_value() for row in range(6)]
+    assert set(FAULTS.values()) <= set(worst)
+    assert "Platzhalter" in page.locator(".check", has_text="M5").inner_text()
+    fixed = page.locator(".check", has_text="M5")
+    fixed.locator("textarea").fill("Eine getigerte Katze sitzt im Zimmer.")
+    fixed.locator("textarea").blur()
+    fixed.get_by_text("Behalten.").wait_for()
+    assert fixed.get_attribute("data-verdict") != "fix"
+    with page.expect_download() as download:
+        page.locator("#xlsx").click()
+    download.value.save_as(tmp_path / "out.xlsx")
+    rows = list(openpyxl.load_workbook(tmp_path / "out.xlsx").active.values)
+    header = list(rows[0])
+    by_id = {row[header.index("id")]: dict(zip(header, row, strict=True)) for row in rows[1:]}
+    assert by_id["M5"]["caption"] == "Eine getigerte Katze sitzt im Zimmer."
+    assert by_id["M5"]["old_caption"] == "Alt-Text folgt"
+    assert by_id["M0"]["caption"] == GOOD["cat.jpg"]
+    assert {row["Freigegeben"] for row in by_id.values()} == {"ja"}
+    page.locator("#quit").click()
+    page.get_by_text("Das Programm ist beendet").wait_for()
+    assert errors == []
+    context.close()
+
+
+def test_the_example_works_and_a_bad_sheet_is_said(app, browser, tmp_path):
+    context = browser.new_context(locale="en")
+    page = context.new_page()
+    page.goto(app.address)
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    page.locator("#sheet").set_input_files(tmp_path / "bad.csv")
+    page.get_by_role("button", name="Check the captions").click()
+    page.locator("#error").wait_for()
+    message = page.locator("#error").inner_text()
+    assert "format is not recognised" in message
+    assert "/tmp" not in message
+    page.get_by_role("button", name="Try an example").click()
+    page.locator("#counts").wait_for(timeout=60_000)
+    assert "to fix" in page.locator("#counts").inner_text()
+    assert page.locator(".check img").first.evaluate("image => image.decode().then(() => image.naturalWidth > 50)")
+    context.close()
+
+
+def test_nobody_gets_in_without_the_address(app):
+    base = app.address.partition("/open/")[0]
+
+    def status(path, **options):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(base + path, **options), timeout=20) as response:
+                return response.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    assert status("/") == status("/captions") == status("/export/captions.csv") == status("/open/guess") == 403
+    assert status("/upload?name=a.jpg", data=b"x", headers={"X-Caplens": "app"}) == 403
+    assert status("/", headers={"Host": "evil.example"}) == 403
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.jpg", "/etc/x.jpg", "a/../../x.jpg", "a\\..\\..\\x.jpg", "", "x" * 300 + ".jpg", "a\0.jpg"]
+)
+def test_files_stay_in_their_folder(name):
+    space = Workspace()
+    try:
+        with pytest.raises(InputError, match="not the name of a file"):
+            space.add(name, b"x")
+        space.add("photos/deep/a.jpg", b"x")
+        space.add("notes.pdf", b"x")
+        assert [path.relative_to(space.folder).as_posix() for path in space.folder.rglob("*") if path.is_file()] == [
+            "photos/deep/a.jpg"
+        ]
+    finally:
+        space.close()
+    assert not space.folder.exists()
