@@ -35,6 +35,7 @@ def set_up(root: Path) -> Path:
     tiny_data.make(root / "data")
     shutil.copytree(flickr8k, root / "data" / "benchmarks" / "flickr8k")
     _videos(root, photos)
+    _places(root)
     _crossmodal(root)
     _translations(root)
     _plugin(root)
@@ -92,6 +93,13 @@ def _flickr8k(folder: Path, photos: Path) -> Path:
     ]
     (root / "kiwi.tsv").write_text("\n".join(["lang\tcaption\tquality", *quality]) + "\n", encoding="utf-8")
     return folder
+
+
+def _places(root: Path) -> None:
+    """Where photos were taken: in Germany, India, Kenya and elsewhere."""
+    places = [(52, 13), (48, 11), (28, 77), (26, 80), (-1, 37), (-3, 38), (60, 10)]
+    lines = ["id,latitude,longitude", *(f"p{number}.jpg,{lat},{lon}" for number, (lat, lon) in enumerate(places))]
+    (root / "places.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _videos(root: Path, photos: Path) -> None:

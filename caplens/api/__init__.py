@@ -9,6 +9,7 @@ from caplens.api.fitting import fit_mid
 from caplens.api.judging import agreement, bench, bench_many
 from caplens.api.reporting import write_report
 from caplens.api.scoring import robustness, score
+from caplens.api.selecting import select_images
 from caplens.api.studies import (
     analyze_study,
     create_study,
@@ -44,6 +45,7 @@ __all__ = [
     "robustness",
     "score",
     "score_via_english",
+    "select_images",
     "study_server",
     "study_status",
     "translate",

@@ -27,6 +27,7 @@ COMMANDS = {
     "agreement": "agreement",
     "study": "study",
     "app": "app",
+    "select-images": "select_images",
     "crossmodal": "crossmodal",
     "perturb": "perturb",
     "robustness": "robustness",

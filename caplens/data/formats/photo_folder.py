@@ -8,7 +8,7 @@ import html
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from PIL.Image import Exif
@@ -30,6 +30,7 @@ _XMP, _EXIF, _PHOTOSHOP = b"http://ns.adobe.com/xap/1.0/\0", b"Exif\0\0", b"Phot
 _XMP_DESCRIPTION = re.compile(rb"<dc:description>\s*<rdf:Alt>\s*<rdf:li[^>]*>([^<]*)</rdf:li>")
 _IPTC_RESOURCE, _IPTC_CAPTION = 0x0404, (2, 120)
 _IMAGE_DESCRIPTION, _XP_TITLE, _XP_COMMENT = 270, 40091, 40092
+_GPS, _LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE = 0x8825, 1, 2, 3, 4
 _START_OF_SCAN = 0xDA
 
 
@@ -104,6 +105,35 @@ def description_of(path: Path) -> str:
         elif marker == 0xED and content.startswith(_PHOTOSHOP):
             found["iptc"] = _iptc_caption(content[len(_PHOTOSHOP) :])
     return next((text.strip("\0 \r\n\t") for text in found.values() if text.strip("\0 \r\n\t")), "")
+
+
+def place_of(path: Path) -> tuple[float, float] | None:
+    """Latitude and longitude of a JPEG, in degrees; None if it does not say where it was taken, or is damaged."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return None
+    content = next((content for marker, content in _segments(head) if marker == 0xE1 and content.startswith(_EXIF)), None)
+    if content is None:
+        return None
+    exif = Exif()
+    try:
+        exif.load(content)
+        gps = exif.get_ifd(_GPS)
+        latitude = _degrees(gps[_LATITUDE], gps.get(_LATITUDE_REF) == "S")
+        longitude = _degrees(gps[_LONGITUDE], gps.get(_LONGITUDE_REF) == "W")
+    except Exception:
+        # Pillow raises errors of many types for damaged data, which is as good as none.
+        return None
+    # Of NaN, comparisons are false.
+    return (latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
+
+
+def _degrees(parts: Sequence[float], negative: bool) -> float:
+    degrees, minutes, seconds = (float(part) for part in parts)
+    value = degrees + minutes / 60 + seconds / 3600
+    return -value if negative else value
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:
