@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, select, update
 
 from caplens.errors import InputError
-from caplens.human.assignment import DONE, EXPIRED, LEASED, Rater
+from caplens.human.assignment import DONE, EXPIRED, LEASED, Rater, lease_if_free
 from caplens.human.database import StudyDatabase
 from caplens.human.settings import LARGEST_CHOICE, StudySettings, StudyTask
 from caplens.human.tables import answers, assignments, items
@@ -108,6 +108,8 @@ def save_answer(
             connection.execute(answers.insert().values(**new))
             if step == settings.task:
                 _finish(connection, row)
+                # In one transaction: the page that follows has only to read.
+                lease_if_free(connection, database, rater, now)
         else:
             connection.execute(update(answers).where(*key).values(value=value, time=now))
         detail = {"assignment": assignment, "step": step, **({} if old is None else {"before": old})}

@@ -59,11 +59,16 @@ def open_item(database: StudyDatabase, rater: Rater) -> OpenItem | None:
     with database.writing() as connection:
         # Two tabs of one rater wait for each other, and get the same item.
         connection.execute(select(raters.c.id).where(raters.c.id == rater.id).with_for_update())
-        _expire(connection, now)
-        current = _current(connection, database, rater, now)
-        if current is None and lease_next(connection, database, rater, now):
-            current = _current(connection, database, rater, now)
-    return current
+        lease_if_free(connection, database, rater, now)
+        return _current(connection, database, rater, now)
+
+
+def lease_if_free(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> None:
+    """Lease the next item to a rater who has none open, after what others left open for too long was given back."""
+    _expire(connection, now)
+    mine = (assignments.c.rater_id == rater.id, assignments.c.state == LEASED)
+    if connection.execute(select(assignments.c.id).where(*mine).limit(1)).first() is None:
+        _lease_next(connection, database, rater, now)
 
 
 def _current(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> OpenItem | None:
@@ -102,21 +107,20 @@ def _shown(row: Any, step: StudyTask, place: int, size: int) -> OpenItem:
     return OpenItem(row.id, str(step), row.lang, row.image_id, shown, row.swapped, place, size)
 
 
-def lease_next(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> bool:
-    """Lease the next item to a rater, or of `write` the next batch; False where nothing is left for them."""
+def _lease_next(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> None:
+    """Lease the next item to a rater, or of `write` the next batch, as long as there is something for them."""
+    if connection.execute(select(study.c.state)).scalar_one() not in (OPEN, PILOT):
+        return
     settings = database.settings
     count = settings.batch if settings.task is StudyTask.write else 1
     batch = 1 + (
         connection.execute(select(func.max(assignments.c.batch)).where(assignments.c.rater_id == rater.id)).scalar() or 0
     )
-    leased = 0
     for _ in range(count):
         chosen, repeat = _choose(connection, database, rater)
         if chosen is None:
             break
         _lease(connection, database, rater, chosen, batch, repeat=repeat, now=now)
-        leased += 1
-    return leased > 0
 
 
 def _choose(connection: Connection, database: StudyDatabase, rater: Rater) -> tuple[Row[Any] | None, bool]:
