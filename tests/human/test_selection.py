@@ -67,7 +67,7 @@ def test_no_image_is_chosen_twice_and_none_farther_than_it_must(seed, each):
 
 def test_places_are_read_from_columns_and_from_photos(tmp_path):
     exif = Image.Exif()
-    exif.get_ifd(0x8825).update({1: "S", 2: (13.0, 31.0, 48.0), 3: "W", 4: (71.0, 58.0, 12.0)})
+    exif[0x8825] = {1: "S", 2: (13.0, 31.0, 48.0), 3: "W", 4: (71.0, 58.0, 12.0)}
     Image.new("RGB", (8, 8)).save(tmp_path / "a.jpg", exif=exif)
     Image.new("RGB", (8, 8)).save(tmp_path / "b.jpg")
     samples = [
