@@ -150,7 +150,7 @@ def naive_rows(path: Path) -> list[tuple[str, str]] | None:
             if line.strip():
                 row = json.loads(line)
                 identifier = row.get("id") if row.get("id") is not None else row.get("image_id")
-                if identifier is None:
+                if identifier is None or identifier != identifier:
                     # Such a caption is known by its image, or an error.
                     return None
                 rows.append((str(identifier), row["caption"] or ""))
