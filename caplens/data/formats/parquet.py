@@ -185,17 +185,19 @@ def copy_rows(path: Path, target: Path, kept: Flags, scores: Floats, column: str
                     (column, arrow.float64()),
                 ]
             )
-            start, pending, size = 0, [], _GroupSize.of(table.metadata)
+            start, pending, size, rows_pending, bytes_pending = 0, [], _GroupSize.of(table.metadata), 0, 0
             with arrow.parquet.ParquetWriter(target, schema, compression=_compression(table.metadata)) as writer:
                 for batch in _batches(arrow, table, path):
                     rows = slice(start, start + batch.num_rows)
                     start += batch.num_rows
                     if kept[rows].any():
                         columns = [*batch.columns, arrow.array(scores[rows])]
-                        pending.append(arrow.RecordBatch.from_arrays(columns, schema=schema).filter(arrow.array(kept[rows])))
-                    if size.is_reached(pending):
+                        selected = arrow.RecordBatch.from_arrays(columns, schema=schema).filter(arrow.array(kept[rows]))
+                        pending.append(selected)
+                        rows_pending, bytes_pending = rows_pending + selected.num_rows, bytes_pending + selected.nbytes
+                    if rows_pending >= size.rows or bytes_pending >= size.bytes:
                         writer.write_table(arrow.Table.from_batches(pending))
-                        pending = []
+                        pending, rows_pending, bytes_pending = [], 0, 0
                 if pending:
                     writer.write_table(arrow.Table.from_batches(pending))
     except (arrow.ArrowException, UnicodeDecodeError) as error:
@@ -211,10 +213,6 @@ class _GroupSize(NamedTuple):
     @classmethod
     def of(cls, metadata: Any) -> "_GroupSize":
         return cls(max(1, -(-metadata.num_rows // max(1, metadata.num_row_groups))))
-
-    def is_reached(self, batches: Sequence[Any]) -> bool:
-        rows, size = (sum(getattr(batch, name) for batch in batches) for name in ("num_rows", "nbytes"))
-        return bool(rows >= self.rows or size >= self.bytes)
 
 
 def _compression(metadata: Any) -> str:
