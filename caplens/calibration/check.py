@@ -20,6 +20,7 @@ from caplens.calibration.levels import FEWEST, measure_levels
 from caplens.calibration.set_faults import duplicate_faults
 from caplens.calibration.text_faults import NO_CAPTION, TextContext, text_faults
 from caplens.data.extracted import original_name
+from caplens.data.formats.json_document import is_json
 from caplens.data.languages import CROSSMODAL_3600, base_language, language_names
 from caplens.data.media import ImageSource
 from caplens.data.sample import Sample
@@ -85,7 +86,7 @@ def check_captions(
         # What is no caption at all need not be compared with an image.
         if not any(fault.kind in NO_CAPTION for fault in faults[row]):
             faults[row] += of_images
-    captions = _checked_captions(samples, faults, findings, None if result is None else (result, metric.name), folder)
+    captions = _checked_captions(samples, faults, findings, None if result is None else (result, metric.name), folder, warnings)
     signature, calibrated = ("", "") if result is None else (result[metric.name].signature, result.calibration)
     return CheckResult(
         sorted(captions, key=lambda caption: caption.badness), signature, calibrated, list(dict.fromkeys(warnings))
@@ -98,10 +99,12 @@ def _checked_captions(
     findings: ImageFindings,
     scored: tuple[ScoreResult, str] | None,
     folder: Path | None,
+    warnings: list[str],
 ) -> Iterator[CheckedCaption]:
     scores = np.full(len(samples), np.nan)
     chance, good = scores, scores
     doubts: Mapping[int, str] = {}
+    columns = _columns_of_table(samples, warnings)
     if scored is not None:
         result, metric = scored
         doubts = result.coverage_warnings
@@ -122,10 +125,19 @@ def _checked_captions(
             float(good[row]),
             findings.better_images.get(row),
             findings.words.get(row, ()),
-            sample.meta,
+            {name: value for name, value in sample.meta.items() if name in columns},
             doubts.get(row),
             path,
         )
+
+
+def _columns_of_table(samples: Sequence[Sample], warnings: list[str]) -> set[str]:
+    """The other columns of the file but for those with bytes, which no table for people can hold."""
+    names = dict.fromkeys(name for sample in samples for name in sample.meta)
+    binary = {name for sample in samples for name, value in sample.meta.items() if not is_json(value)}
+    if binary:
+        warnings.append(f"columns that are no text or numbers are left out of tables: {', '.join(sorted(binary))}.")
+    return set(names) - binary
 
 
 def _name_in(folder: Path | None, path: str) -> str:

@@ -64,12 +64,12 @@ def build(
         raise InputError(f"{output}: this is the folder of contributions. Write the page into another one.")
     for path in written.values():
         ensure_apart(path, *files)
-    output.mkdir(parents=True, exist_ok=True)
-    for path in written.values():
-        ensure_writable(path)
     board = complete_leaderboard(merge_leaderboards((str(file), _read(file, against)) for file in files))
     from caplens.report.leaderboard_page import write_leaderboard
 
+    output.mkdir(parents=True, exist_ok=True)
+    for path in written.values():
+        ensure_writable(path)
     write_leaderboard(board, written["index.html"], title)
     board.save(written["leaderboard.json"])
     board.save(written["leaderboard.csv"])

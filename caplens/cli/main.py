@@ -49,12 +49,15 @@ COMMANDS = {
 _INTERRUPTED = 130
 """The exit status of a program that was interrupted, as shells have it."""
 _interrupted = False
+_ended = False
+"""Whether the command has its status; an interrupt no longer changes it then."""
 _MOMENT = 0.01
 """Seconds."""
 
 
 def main() -> None:
     """Run the command that the arguments name; a person who presses Ctrl-C reads one line, and a program gets status 130."""
+    global _ended
     try:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, _stop)
@@ -63,6 +66,7 @@ def main() -> None:
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         _main(sys.argv[1:])
     except BaseException as problem:
+        _ended = True
         # Interrupted in the middle of an import, libraries raise errors of their own.
         if not _interrupted and not isinstance(problem, OSError | MemoryError):
             raise
@@ -88,7 +92,8 @@ def _stop(*_: object) -> None:
     if _interrupted:
         os._exit(_INTERRUPTED)
     _interrupted = True
-    sys.exit(_INTERRUPTED)
+    if not _ended:
+        sys.exit(_INTERRUPTED)
 
 
 def _stop_again(dropped: "sys.UnraisableHookArgs") -> None:

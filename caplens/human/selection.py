@@ -150,6 +150,8 @@ def select_by_language(
     languages = [base_language(lang) for lang in (langs or CROSSMODAL_3600)]
     if len(set(languages)) < len(languages) or per_language < 1:
         raise InputError("name each language once, and at least one image for each.")
+    if not candidates:
+        raise InputError("no image says where it was taken: give columns latitude and longitude, or photos with GPS in EXIF.")
     if len(candidates) < per_language * len(languages):
         raise InputError(
             f"{len(languages)} languages with {per_language:,} images each need {per_language * len(languages):,}, and the place"

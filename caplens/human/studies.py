@@ -35,6 +35,8 @@ def analyze_answers(
                 "ratings are compared with metrics by 'caplens agreement', on the file of 'caplens study export'."
             )
         return result
+    if settings.task is StudyTask.write:
+        raise InputError("captions that people wrote are not analysed; take them with 'caplens study export'.")
     judged = judged_preferences(database)
     result.side_by_sides = side_by_sides(judged, resamples, seed)
     result.strengths = strengths_by_language(judged, resamples, seed)
@@ -50,5 +52,5 @@ def analyze_answers(
 def judged_preferences(database: StudyDatabase) -> list[Preference]:
     """The judgements of a side-by-side study."""
     if database.settings.task is not StudyTask.sidebyside:
-        raise InputError(f"the task of this study is {database.settings.task}; only ratings and side by side are analysed.")
+        raise InputError(f"this needs a side-by-side study, and the task of this one is {database.settings.task}.")
     return preferences(database)

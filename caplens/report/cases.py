@@ -300,17 +300,18 @@ def _ranks(values: Sequence[float]) -> Floats:
 def _strongest(strength: Floats, cases: Sequence[Case], count: int) -> list[int]:
     """The rows of the highest values, overall and in each language, without duplicates: data sets repeat captions."""
     rows: dict[object, int] = {}
-    by_language: Counter[str | None] = Counter()
+    captions = Counter(case.sample.lang for case in cases)
+    missing = Counter({lang: min(number, count, _PER_LANGUAGE) for lang, number in captions.items()})
     # Many captions have the lowest score that there is; which of them are shown should not depend on the order of languages.
     mixed = np.random.default_rng(0).permutation(len(strength))
     for row in mixed[np.argsort(-np.where(np.isnan(strength), -np.inf, strength)[mixed], kind="stable")]:
         sample = cases[row].sample
         key = (sample.group, sample.caption, sample.system)
-        if np.isnan(strength[row]):
+        if np.isnan(strength[row]) or (len(rows) >= count and not missing):
             break
-        if key not in rows and (len(rows) < count or by_language[sample.lang] < min(count, _PER_LANGUAGE)):
+        if key not in rows and (len(rows) < count or sample.lang in missing):
             rows[key] = int(row)
-            by_language[sample.lang] += 1
+            missing -= Counter([sample.lang])
     return list(rows.values())
 
 

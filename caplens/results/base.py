@@ -144,15 +144,22 @@ def _csv_cell(value: Any) -> Any:
 def write_parquet(rows: Iterable[ResultRow], path: Path) -> None:
     arrow = require("pyarrow", "Writing Parquet", "parquet")
     parquet = require("pyarrow.parquet", "Writing Parquet", "parquet")
-    plain = [{key: _parquet_cell(value) for key, value in row.items()} for row in rows]
-    parquet.write_table(arrow.Table.from_pylist(plain), path)
+    listed = list(rows)
+    # A column has one type: where one cell is an object, all are JSON.
+    nested = {key for row in listed for key, value in row.items() if _is_nested(value)}
+    plain = [
+        {key: to_json(value) if key in nested and value is not None else null_if_nan(value) for key, value in row.items()}
+        for row in listed
+    ]
+    try:
+        parquet.write_table(arrow.Table.from_pylist(plain), path)
+    except (arrow.ArrowException, OverflowError) as error:
+        raise InputError(f"the rows cannot be written as Parquet ({' '.join(str(error).split())}). Write JSONL.") from None
 
 
-def _parquet_cell(value: Any) -> Any:
+def _is_nested(value: Any) -> bool:
     """Objects of any shape are JSON; lists of texts and numbers stay lists."""
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(entry, dict | list) for entry in value)):
-        return to_json(value)
-    return null_if_nan(value)
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(entry, dict | list) for entry in value))
 
 
 def _to_file(write: Callable[[Iterable[ResultRow], TextIO], None]) -> Callable[[Iterable[ResultRow], Path], None]:

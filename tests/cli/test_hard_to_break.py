@@ -148,6 +148,27 @@ def test_an_interrupt_at_any_moment_is_one_line_and_status_130(folder, moment):
         assert messages.decode().startswith("caplens: interrupted.")
 
 
+def test_an_interrupt_of_a_command_that_has_its_status_changes_nothing(folder):
+    program = """
+import linecache, os, signal, sys
+from caplens.cli import main
+
+def trace(frame, event, argument):
+    if frame.f_code is not main.main.__code__:
+        return None
+    if event == "line" and linecache.getline(main.__file__, frame.f_lineno).strip() == "raise":
+        print("interrupted", flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+    return trace
+
+main._main = lambda arguments: sys.exit(3)
+sys.settrace(trace)
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=25)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "interrupted\n", "")
+
+
 def test_an_interrupt_while_python_cleans_up_is_not_lost(folder):
     program = """
 import os, signal, sys, time

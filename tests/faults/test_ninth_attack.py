@@ -43,6 +43,12 @@ def test_a_page_is_not_written_over_its_contributions(caplens, tmp_path):
     assert (folder / "leaderboard.json").read_bytes() == before
 
 
+def test_a_page_that_cannot_be_made_leaves_no_folder_behind(caplens, tmp_path):
+    (tmp_path / "empty.json").write_text("", encoding="utf-8")
+    assert caplens("leaderboard", "build", tmp_path / "empty.json", "-o", tmp_path / "site").status == 2
+    assert not (tmp_path / "site").exists()
+
+
 @pytest.mark.parametrize("changes", [{"low": 1.0}, {"signature": "m|v:2"}])
 def test_contributions_that_contradict_each_other_are_an_error(caplens, tmp_path, changes):
     _board().save(tmp_path / "a.json")

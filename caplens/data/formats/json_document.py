@@ -92,6 +92,17 @@ def to_json(value: Any, indent: int | None = None) -> str:
         raise InputError(f"this cannot be written as JSON ({error}).") from None
 
 
+def is_json(value: Any) -> bool:
+    """Whether `to_json` can write a value."""
+    if value is None or isinstance(value, str | int | float):
+        return value is None or not isinstance(value, float) or abs(value) != float("inf")
+    try:
+        to_json(value)
+    except InputError:
+        return False
+    return True
+
+
 def _json_value(value: Any) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()

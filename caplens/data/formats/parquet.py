@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from caplens.arrays import Flags, Floats
 from caplens.data.columns import Columns
@@ -23,6 +23,8 @@ _GROUP_PER_LINE, _BATCH_PER_LINE = 32, 4
 """How many times larger than a line a row group may be, and the rows that are read at once."""
 _LONG, _MOST_SHARED = 1000, 1000
 """Texts longer than this are shared by the rows that have them; of so many texts."""
+_GROUP_BYTES = 32 << 20
+"""Of rows that are kept before they are written as a group."""
 _MOST_VALUES = 5_000_000
 """Values that the rows of a batch may have in one column, in lists."""
 
@@ -185,34 +187,38 @@ def copy_rows(path: Path, target: Path, kept: Flags, scores: Floats, column: str
                     (column, arrow.float64()),
                 ]
             )
-            start, pending, size, rows_pending, bytes_pending = 0, [], _GroupSize.of(table.metadata), 0, 0
-            with arrow.parquet.ParquetWriter(target, schema, compression=_compression(table.metadata)) as writer:
+            start, metadata = 0, table.metadata
+            with arrow.parquet.ParquetWriter(target, schema, compression=_compression(metadata)) as writer:
+                groups = _RowGroups(arrow, writer, -(-metadata.num_rows // max(1, metadata.num_row_groups)))
                 for batch in _batches(arrow, table, path):
                     rows = slice(start, start + batch.num_rows)
                     start += batch.num_rows
                     if kept[rows].any():
                         columns = [*batch.columns, arrow.array(scores[rows])]
-                        selected = arrow.RecordBatch.from_arrays(columns, schema=schema).filter(arrow.array(kept[rows]))
-                        pending.append(selected)
-                        rows_pending, bytes_pending = rows_pending + selected.num_rows, bytes_pending + selected.nbytes
-                    if rows_pending >= size.rows or bytes_pending >= size.bytes:
-                        writer.write_table(arrow.Table.from_batches(pending))
-                        pending, rows_pending, bytes_pending = [], 0, 0
-                if pending:
-                    writer.write_table(arrow.Table.from_batches(pending))
+                        groups.add(arrow.RecordBatch.from_arrays(columns, schema=schema).filter(arrow.array(kept[rows])))
+                groups.flush()
     except (arrow.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable Parquet file ({' '.join(str(error).split())}). Get it again.") from None
 
 
-class _GroupSize(NamedTuple):
-    """How much goes into one group of rows: as many rows as groups of the input have, unless they take too much memory."""
+class _RowGroups:
+    """Batches written in groups as large as those of the input, unless these take too much memory."""
 
-    rows: int
-    bytes: int = 32 << 20
+    def __init__(self, arrow: Any, writer: Any, rows: int) -> None:
+        self._arrow, self._writer, self._most_rows = arrow, writer, rows
+        self._batches: list[Any] = []
+        self._rows = self._bytes = 0
 
-    @classmethod
-    def of(cls, metadata: Any) -> "_GroupSize":
-        return cls(max(1, -(-metadata.num_rows // max(1, metadata.num_row_groups))))
+    def add(self, batch: Any) -> None:
+        self._batches.append(batch)
+        self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + batch.nbytes
+        if self._rows >= self._most_rows or self._bytes >= _GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._batches:
+            self._writer.write_table(self._arrow.Table.from_batches(self._batches))
+        self._batches, self._rows, self._bytes = [], 0, 0
 
 
 def _compression(metadata: Any) -> str:

@@ -6,6 +6,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -184,21 +185,27 @@ def _writable(cells: Mapping[str, Any], sample: str) -> Mapping[str, Any]:
 def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """A workbook of one sheet, whose first line stays in view and has filters."""
     openpyxl = require("openpyxl", _FEATURE, _EXTRA)
-    styles = require("openpyxl.styles", _FEATURE, _EXTRA)
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("captions")
-    letters, last = require("openpyxl.utils", _FEATURE, _EXTRA), ""
     sheet.freeze_panes = "A2"
+    try:
+        _append_rows(openpyxl, sheet, rows)
+    except InputError:
+        # What openpyxl began it would complain about at the end of the program.
+        sheet.close()
+        raise
+    book.save(path)
+
+
+def _append_rows(openpyxl: Any, sheet: Any, rows: Iterable[Mapping[str, Any]]) -> None:
+    styles, letters = (require(f"openpyxl.{name}", _FEATURE, _EXTRA) for name in ("styles", "utils"))
     for number, row in enumerate(rows):
         if not number:
             _write_header(openpyxl, styles, sheet, list(row))
         if number >= _MOST_ROWS:
             raise InputError(f"a sheet holds {_MOST_ROWS:,} rows at most. Write CSV or Parquet.")
         sheet.append([_styled(openpyxl, styles, sheet, name, _cell(value, number + 2)) for name, value in row.items()])
-        last = f"{letters.get_column_letter(len(row))}{number + 2}"
-    if last:
-        sheet.auto_filter.ref = f"A1:{last}"
-    book.save(path)
+        sheet.auto_filter.ref = f"A1:{letters.get_column_letter(len(row))}{number + 2}"
 
 
 def _styled(openpyxl: Any, styles: Any, sheet: Any, name: str, value: Any) -> Any:
@@ -227,8 +234,13 @@ def _cell(value: Any, row: int) -> Any:
         return None
     if isinstance(value, list | dict):
         value = to_json(value)
-    if not isinstance(value, str):
+    if isinstance(value, date | time):
+        # A cell has no time zone.
+        return value.isoformat() if getattr(value, "tzinfo", None) is not None else value
+    if isinstance(value, bool | int | float | Decimal):
         return value
+    if not isinstance(value, str):
+        raise InputError(f"row {row}: a cell of Excel holds text or numbers, not {type(value).__name__}. Leave the column out.")
     if len(value) > _LONGEST_CELL:
         raise InputError(
             f"row {row}: a cell of Excel holds {_LONGEST_CELL:,} characters, not {len(value):,}. Write CSV or JSONL."

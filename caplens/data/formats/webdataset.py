@@ -79,8 +79,11 @@ def _sample(key: str, row: Row, values: Row, place: Place) -> Iterator[tuple[Pla
     same = [name for name, value in row.items() if json.get(f"{name} (json)") == value]
     for name in same:
         del json[f"{name} (json)"]
-    named = {} if values.get("id") is None else {"__key__": key}
-    yield place, {"id": key, **row, **json, **named}
+    if json.get("id") is None:
+        json["id"] = key
+    elif json["id"] != key:
+        json["__key__"] = key
+    yield place, {**row, **json}
 
 
 def _add(row: Row, values: Row, suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place) -> None:

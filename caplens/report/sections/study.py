@@ -5,7 +5,7 @@ import numpy as np
 from caplens.report import plots
 from caplens.report.cases import Case
 from caplens.report.documents import Document
-from caplens.report.sections.section import Plot, Section, without_notes
+from caplens.report.sections.section import Plot, Section
 from caplens.results.study import StudyResult
 
 
@@ -14,9 +14,7 @@ def study_section(document: Document, result: StudyResult, _: list[Case]) -> Sec
     judged = sum(entry.ratings for entry in result.quality) + sum(entry.judgements for entry in result.side_by_sides)
     section = Section(document.name, "study", {"title": result.title, "task": result.task, "answers": f"{judged:,}"})
     section.warnings = list(result.warnings)
-    section.tables = [without_notes(table, table.title) for table in result.tables()]
-    for table, shown in zip(section.tables, result.tables(), strict=True):
-        table.notes = list(shown.notes)
+    section.tables = result.tables()
     if result.pairs:
         human = np.array([pair.human for pair in result.pairs])
         langs = [pair.lang for pair in result.pairs]
