@@ -1,9 +1,11 @@
 """Captions, raters and visitors of studies, for their tests."""
 
 import re
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import Counter
 from http.cookiejar import CookieJar
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +15,7 @@ from caplens.data import Sample, SampleFile, with_images
 from caplens.human.answering import save_answer
 from caplens.human.assignment import Rater, open_item, rater_of
 from caplens.human.database import StudyDatabase, hashed
+from caplens.human.export import caption_ratings
 
 EXAMPLES = Path(str(files("caplens").joinpath("examples")))
 
@@ -95,3 +98,15 @@ def answer_all(database, who, choose=lambda item: {"choice-0": "3"}, most=10_000
         save_answer(database, who, item.assignment, item.step, choose(item), 1.5)
         given_items.append(item)
     return given_items
+
+
+def answer_all_at_once(place, people, replication):
+    """Let everybody answer everything at the same time, through databases of their own; each item is then judged by as many."""
+    threads = [threading.Thread(target=answer_all, args=(StudyDatabase(place), who)) for who in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    ratings = caption_ratings(StudyDatabase(place))
+    assert set(Counter(rating.caption for rating in ratings).values()) == {replication}
+    assert max(Counter((rating.caption, rating.rater) for rating in ratings).values()) == 1

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from caplens.human.database import StudyDatabase
     from caplens.human.guard import Guard
 
-_FEATURE, _EXTRA = "A study of people's judgements", "human"
+_EXTRA = "human"
+
+
+def _require_database() -> None:
+    for library in ("sqlalchemy", "alembic"):
+        require(library, "A study of people's judgements", _EXTRA)
 
 
 class NewStudy(NamedTuple):
@@ -81,7 +86,7 @@ def create_study(
     >>> made = create_study("study.db", StudySettings(), {"base": samples})  # doctest: +SKIP
     >>> made.items  # doctest: +SKIP
     """
-    require("sqlalchemy", _FEATURE, _EXTRA)
+    _require_database()
     from caplens.human.database import StudyDatabase
     from caplens.human.items import study_items
 
@@ -110,7 +115,7 @@ def create_study(
 
 def open_study(study: str | PathLike[str]) -> "StudyDatabase":
     """The database of a study, to invite raters and to open, pause or close it."""
-    require("sqlalchemy", _FEATURE, _EXTRA)
+    _require_database()
     from caplens.human.database import StudyDatabase
 
     return StudyDatabase(study)

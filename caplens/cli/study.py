@@ -27,8 +27,8 @@ from caplens.data import samples_by_system, with_images
 from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
 from caplens.errors import InputError
+from caplens.human.serving import PageServer
 from caplens.human.settings import StudySettings, StudyTask
-from caplens.libraries import require
 from caplens.results.table import LEVEL, Cell, Table
 from caplens.stats import RESAMPLES
 from caplens.terminal import visible
@@ -138,11 +138,9 @@ def serve(
             f"--host {host} lets other machines in, without TLS. Put a proxy with TLS before the server and name its address with"
             " --public https://…"
         )
-    uvicorn: Any = require("uvicorn", "Serving a study", "human")
-    app = api.study_server(study, secure=public is not None)
-    info(f"serving {visible(study)} at {public or f'http://{host}:{port}'}; Ctrl-C stops, and nothing that was saved is lost.")
-    # Links of raters are secrets, which a log of requests would keep.
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=75)
+    server = PageServer(api.study_server(study, secure=public is not None), host, port)
+    info(f"serving {visible(study)} at {public or server.address}; Ctrl-C stops, and nothing that was saved is lost.")
+    server.run()
 
 
 def invite(

@@ -222,8 +222,8 @@ def strengths_by_language(preferences: Iterable[Preference], resamples: int = RE
             share = (np.sign(entry.value) + 1) / 2
             wins[images[entry.image], first, second] += share
             wins[images[entry.image], second, first] += 1 - share
-        found = bradley_terry_strengths(wins, resamples, seed)
-        rows = [SystemStrength(lang, name, Bounded(*value)) for name, value in zip(systems, found, strict=True)]
+        of_systems = bradley_terry_strengths(wins, resamples, seed)
+        rows = [SystemStrength(lang, name, Bounded(*value)) for name, value in zip(systems, of_systems, strict=True)]
         strengths += sorted(rows, key=lambda row: -row.strength.value)
     return strengths
 

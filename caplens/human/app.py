@@ -1,7 +1,6 @@
 """`caplens app`: a page for people who do not type: photos and a sheet in, captions to fix, the corrected sheet out."""
 
 import hmac
-import io
 import json
 import secrets
 from collections.abc import Callable, Mapping
@@ -14,16 +13,17 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from caplens.embed.images import UnreadableError, opened
+from caplens.embed.images import UnreadableError
 from caplens.errors import CaplensError
 from caplens.human.guard import Guard, Limits
 from caplens.human.pages.texts import PageTexts, direction, preferred_language
+from caplens.human.shown_image import as_jpeg
 from caplens.human.workspace import Workspace
 from caplens.results.check import CheckedCaption
 
 SESSION = "caplens_app"
 LARGEST_FILE = 200 << 20
-_LARGEST_SIDE, _QUALITY = 640, 85
+_LARGEST_SIDE = 640
 _PAGE = 60
 """Captions that are sent at once."""
 _STATIC = {"study.css": "text/css; charset=utf-8", "app.js": "text/javascript; charset=utf-8"}
@@ -158,14 +158,10 @@ class _Desk:
         path = self._workspace.image(_row(row))
         if path is None:
             return PlainTextResponse("There is no such image.", 404)
-        out = io.BytesIO()
         try:
-            with opened(path) as image:
-                image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
-                image.save(out, "JPEG", quality=_QUALITY)
+            return Response(as_jpeg(path, _LARGEST_SIDE), media_type="image/jpeg")
         except UnreadableError as error:
             return PlainTextResponse(str(error), 404)
-        return Response(out.getvalue(), media_type="image/jpeg")
 
     def correct(self, visit: _Visit) -> Response:
         form = visit.form()

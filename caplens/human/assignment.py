@@ -66,8 +66,8 @@ def open_item(database: StudyDatabase, rater: Rater) -> OpenItem | None:
 def lease_if_free(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> None:
     """Lease the next item to a rater who has none open, after what others left open for too long was given back."""
     _expire(connection, now)
-    mine = (assignments.c.rater_id == rater.id, assignments.c.state == LEASED)
-    if connection.execute(select(assignments.c.id).where(*mine).limit(1)).first() is None:
+    own = (assignments.c.rater_id == rater.id, assignments.c.state == LEASED)
+    if connection.execute(select(assignments.c.id).where(*own).limit(1)).first() is None:
         _lease_next(connection, database, rater, now)
 
 
@@ -156,13 +156,13 @@ def _gold(connection: Connection, rater: Rater) -> Row[Any] | None:
 
 def _repeat(connection: Connection, rater: Rater) -> Row[Any] | None:
     """The oldest item of the rater that they have not seen again, if it is long enough ago."""
-    mine = and_(assignments.c.rater_id == rater.id, assignments.c.state == DONE)
+    own = and_(assignments.c.rater_id == rater.id, assignments.c.state == DONE)
     again = select(assignments.c.item_id).where(assignments.c.rater_id == rater.id, assignments.c.repeat)
-    last = select(assignments.c.id).where(mine).order_by(assignments.c.id.desc()).limit(_REPEAT_AFTER)
+    last = select(assignments.c.id).where(own).order_by(assignments.c.id.desc()).limit(_REPEAT_AFTER)
     return connection.execute(
         select(items)
         .join(assignments, assignments.c.item_id == items.c.id)
-        .where(mine, not_(assignments.c.repeat), assignments.c.id.not_in(last), items.c.id.not_in(again))
+        .where(own, not_(assignments.c.repeat), assignments.c.id.not_in(last), items.c.id.not_in(again))
         .order_by(assignments.c.id)
         .limit(1)
     ).first()

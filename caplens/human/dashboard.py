@@ -38,12 +38,12 @@ class Overview(NamedTuple):
 
 def overview(database: StudyDatabase) -> Overview:
     """How far the study is."""
-    given = list(answers_of(database))
-    tables = [_by_language(database, given), _by_rater(database, given)]
+    recorded = list(answers_of(database))
+    tables = [_by_language(database, recorded), _by_rater(database, recorded)]
     wanted, settings = _wanted(database), database.settings
-    spent, all_of_it = len(given) * settings.cost_per_answer, wanted * settings.cost_per_answer
+    spent, all_of_it = len(recorded) * settings.cost_per_answer, wanted * settings.cost_per_answer
     cost = f"{spent:,.2f} of about {all_of_it:,.2f} {settings.currency}" if settings.cost_per_answer else ""
-    return Overview(str(settings.task), database.state, sum(not answer.repeat for answer in given), wanted, cost, tables)
+    return Overview(str(settings.task), database.state, sum(not answer.repeat for answer in recorded), wanted, cost, tables)
 
 
 def _wanted(database: StudyDatabase) -> int:
@@ -52,13 +52,13 @@ def _wanted(database: StudyDatabase) -> int:
     return int(count) * database.settings.replication
 
 
-def _by_language(database: StudyDatabase, given: Iterable[Answer]) -> Table:
+def _by_language(database: StudyDatabase, recorded: Iterable[Answer]) -> Table:
     with database.reading() as connection:
         counts = dict(
             connection.execute(select(items.c.lang, func.count()).where(not_(items.c.is_gold)).group_by(items.c.lang)).all()
         )
     by_language: dict[str, list[Answer]] = {lang: [] for lang in sorted(counts)}
-    for answer in given:
+    for answer in recorded:
         if not answer.repeat and answer.gold is None:
             by_language[answer.lang].append(answer)
     rows: list[list[Cell]] = []
@@ -81,11 +81,11 @@ def judged_value(answer: Answer) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _by_rater(database: StudyDatabase, given: Iterable[Answer]) -> Table:
+def _by_rater(database: StudyDatabase, recorded: Iterable[Answer]) -> Table:
     with database.reading() as connection:
         known = connection.execute(select(raters.c.name, raters.c.active, raters.c.langs).order_by(raters.c.id)).all()
     by_rater: dict[str, list[Answer]] = {row.name: [] for row in known}
-    for answer in given:
+    for answer in recorded:
         by_rater[answer.rater].append(answer)
     times = {
         name: median(seconds)
@@ -111,8 +111,8 @@ class _Share(NamedTuple):
     checks: int
 
 
-def _gold_share(given: Iterable[Answer]) -> _Share:
-    checks = [is_right(answer) for answer in given if answer.gold is not None and not answer.repeat]
+def _gold_share(recorded: Iterable[Answer]) -> _Share:
+    checks = [is_right(answer) for answer in recorded if answer.gold is not None and not answer.repeat]
     return _Share(sum(checks), len(checks))
 
 
@@ -124,11 +124,11 @@ def is_right(answer: Answer) -> bool:
     return all(value in answer.gold for value in answer.value.get("ratings", {}).values())
 
 
-def _repeat_share(given: Iterable[Answer]) -> _Share:
+def _repeat_share(recorded: Iterable[Answer]) -> _Share:
     """How often a repetition was answered alike, within a point of the scale."""
-    answers_given = list(given)
-    first = {answer.item: judged_value(answer) for answer in answers_given if not answer.repeat}
-    pairs = [(judged_value(answer), first.get(answer.item)) for answer in answers_given if answer.repeat]
+    listed = list(recorded)
+    first = {answer.item: judged_value(answer) for answer in listed if not answer.repeat}
+    pairs = [(judged_value(answer), first.get(answer.item)) for answer in listed if answer.repeat]
     alike = [one == other if one is None or other is None else abs(one - other) <= 1 for one, other in pairs]
     return _Share(sum(alike), len(alike))
 
@@ -138,13 +138,13 @@ def _shown_share(share: _Share) -> str:
 
 
 def _remarks(count: int, seconds: float | None, usual: float, gold: _Share, repeats: _Share) -> str:
-    found = []
+    remarks = []
     for share, least in ((gold, _CARELESS_GOLD), (repeats, _CARELESS_REPEATS)):
-        if share.checks >= _LEAST_CHECKS and share.right < least * share.checks and "careless?" not in found:
-            found.append("careless?")
+        if share.checks >= _LEAST_CHECKS and share.right < least * share.checks and "careless?" not in remarks:
+            remarks.append("careless?")
     if seconds is not None and count >= _LEAST_ANSWERS and usual:
-        found += ["very fast"] * (seconds < _FAST * usual) + ["slow"] * (seconds > _SLOW * usual)
-    return ", ".join(found)
+        remarks += ["very fast"] * (seconds < _FAST * usual) + ["slow"] * (seconds > _SLOW * usual)
+    return ", ".join(remarks)
 
 
 def answered_by(database: StudyDatabase, rater: int) -> int:
@@ -168,7 +168,7 @@ def forget_rater(database: StudyDatabase, name: str) -> None:
         row = connection.execute(select(raters.c.id).where(raters.c.name == name)).first()
         if row is None:
             raise InputError(f"there is no rater called {name!r}.")
-        mine = select(assignments.c.id).where(assignments.c.rater_id == row.id)
+        assigned = select(assignments.c.id).where(assignments.c.rater_id == row.id)
         counted = connection.execute(
             select(assignments.c.item_id)
             .join(items, items.c.id == assignments.c.item_id)
@@ -179,7 +179,7 @@ def forget_rater(database: StudyDatabase, name: str) -> None:
         ).scalars().all()  # fmt: skip
         for item in counted:
             connection.execute(update(items).where(items.c.id == item).values(load=items.c.load - 1))
-        connection.execute(delete(answers).where(answers.c.assignment_id.in_(mine)))
+        connection.execute(delete(answers).where(answers.c.assignment_id.in_(assigned)))
         connection.execute(delete(assignments).where(assignments.c.rater_id == row.id))
         connection.execute(delete(events).where(events.c.actor == name))
         connection.execute(delete(raters).where(raters.c.id == row.id))

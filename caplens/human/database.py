@@ -11,13 +11,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from alembic import command
+from alembic.config import Config
+from alembic.util.exc import CommandError
+from sqlalchemy import create_engine, event, inspect, select
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
 from caplens.errors import CaplensError, InputError, reason
 from caplens.human.settings import StudySettings
+from caplens.human.tables import events, images, items, raters, study
 from caplens.libraries import require
 
 PILOT, OPEN, PAUSED, CLOSED = "pilot", "open", "paused", "closed"
 STATES = (PILOT, OPEN, PAUSED, CLOSED)
-_FEATURE, _EXTRA = "A study of people's judgements", "human"
 _WAIT = 60
 """Seconds to wait for another program that writes to the database."""
 _INSERTED_AT_ONCE = 500
@@ -52,7 +58,6 @@ class StudyDatabase:
     """
 
     def __init__(self, place: str | PathLike[str], *, create: bool = False) -> None:
-        self._alchemy: Any = require("sqlalchemy", _FEATURE, _EXTRA)
         self.is_file = "://" not in str(place)
         # Messages do not show a password.
         self.place = _PASSWORD.sub(r"\1:***@", str(place))
@@ -63,12 +68,12 @@ class StudyDatabase:
             {"connect_args": {"timeout": _WAIT}} if self.is_file else {"pool_pre_ping": True, "pool_size": 20}
         )
         try:
-            self.engine = self._alchemy.create_engine(url, **options)
-        except (self._alchemy.exc.ArgumentError, ImportError) as error:
+            self.engine = create_engine(url, **options)
+        except (ArgumentError, ImportError) as error:
             raise InputError(f"{self.place}: no database can be opened by this URL ({reason(error)}).") from None
         if self.is_file:
-            self._alchemy.event.listen(self.engine, "connect", _prepare_sqlite)
-            self._alchemy.event.listen(self.engine, "begin", _begin_immediate)
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_immediate)
         self._reader = self.engine.execution_options(reads=True)
         # One writer at a time: SQLite lets those that wait starve.
         self._writing = threading.Lock()
@@ -77,16 +82,11 @@ class StudyDatabase:
 
     def _migrate(self, create: bool) -> None:
         """Make the tables, or bring those of an older version up to date."""
-        require("alembic", _FEATURE, _EXTRA)
-        from alembic import command
-        from alembic.config import Config
-        from alembic.util.exc import CommandError
-
         config = Config()
         config.set_main_option("script_location", "caplens.human:migrations")
         config.set_main_option("path_separator", "os")
         with self._problems(), self.engine.connect() as connection:
-            exists = self._alchemy.inspect(connection).has_table("study")
+            exists = inspect(connection).has_table("study")
             if not exists and not create:
                 raise InputError(f"{self.place}: this is not a study. Make one with: caplens study create FILE… -o {self.place}")
             if exists and create:
@@ -99,10 +99,8 @@ class StudyDatabase:
             connection.commit()
 
     def _load(self) -> tuple[StudySettings, str]:
-        from caplens.human.tables import study
-
         with self.reading() as connection:
-            row = connection.execute(self._alchemy.select(study.c.settings, study.c.secret)).first()
+            row = connection.execute(select(study.c.settings, study.c.secret)).first()
         # A study that is being made has none yet.
         return (StudySettings(), "") if row is None else (StudySettings.from_dict(row.settings), row.secret)
 
@@ -110,7 +108,7 @@ class StudyDatabase:
     def _problems(self) -> Iterator[None]:
         try:
             yield
-        except self._alchemy.exc.DBAPIError as error:
+        except DBAPIError as error:
             raise CaplensError(f"{self.place}: the database cannot be used ({reason(error.orig or error)}).") from None
 
     @contextmanager
@@ -125,10 +123,8 @@ class StudyDatabase:
         with self._problems(), self._writing if self.is_file else _nothing(), self.engine.begin() as connection:
             yield connection
 
-    def fill(self, settings: StudySettings, paths: Mapping[str, str], items: Sequence[NewItem]) -> str:
+    def fill(self, settings: StudySettings, paths: Mapping[str, str], asked: Sequence[NewItem]) -> str:
         """Write what the study asks; the token of its owner is returned, and kept nowhere."""
-        from caplens.human import tables
-
         token, self.secret, self.settings = secrets.token_urlsafe(24), secrets.token_hex(32), settings
         numbers = {name: number for number, name in enumerate(paths, 1)}
         image_rows = [{"id": numbers[name], "name": name, "path": path} for name, path in paths.items()]
@@ -141,16 +137,16 @@ class StudyDatabase:
                 "load": 0,
                 "is_gold": item.gold is not None,
             }
-            for number, item in enumerate(items, 1)
+            for number, item in enumerate(asked, 1)
         ]
         for row in item_rows:
             del row["image"]
         with self.writing() as connection:
-            for table, rows in ((tables.images, image_rows), (tables.items, item_rows)):
+            for table, rows in ((images, image_rows), (items, item_rows)):
                 for start in range(0, len(rows), _INSERTED_AT_ONCE):
                     connection.execute(table.insert(), rows[start : start + _INSERTED_AT_ONCE])
             connection.execute(
-                tables.study.insert().values(
+                study.insert().values(
                     id=1,
                     settings=settings.to_dict(),
                     state=PILOT if settings.pilot else OPEN,
@@ -170,15 +166,11 @@ class StudyDatabase:
 
     @property
     def state(self) -> str:
-        from caplens.human.tables import study
-
         with self.reading() as connection:
-            return str(connection.execute(self._alchemy.select(study.c.state)).scalar_one())
+            return str(connection.execute(select(study.c.state)).scalar_one())
 
     def set_state(self, state: str, actor: str = "owner") -> None:
         """Open, pause or close the study."""
-        from caplens.human.tables import study
-
         if state not in STATES:
             raise InputError(f"a study is {', '.join(STATES)}, not {state!r}.")
         with self.writing() as connection:
@@ -187,8 +179,6 @@ class StudyDatabase:
 
     def replace_owner_token(self) -> str:
         """Give the owner a new token, and return it; the old one no longer counts."""
-        from caplens.human.tables import study
-
         token = secrets.token_urlsafe(24)
         with self.writing() as connection:
             connection.execute(study.update().values(owner_hash=hashed(token)))
@@ -196,10 +186,8 @@ class StudyDatabase:
         return token
 
     def is_owner(self, token: str) -> bool:
-        from caplens.human.tables import study
-
         with self.reading() as connection:
-            kept = connection.execute(self._alchemy.select(study.c.owner_hash)).scalar_one()
+            kept = connection.execute(select(study.c.owner_hash)).scalar_one()
         return secrets.compare_digest(kept, hashed(token))
 
     def invite(self, names: Sequence[str], langs: Sequence[str]) -> dict[str, str]:
@@ -207,15 +195,13 @@ class StudyDatabase:
 
         Raises an error if a name is taken, or the study has no captions in a language.
         """
-        from caplens.human.tables import items, raters
-
         if not names or any(not name.strip() or len(name) > _NAME_LENGTH for name in names):
             raise InputError(f"raters have names of 1 to {_NAME_LENGTH} characters.")
         with self.writing() as connection:
-            known = set(connection.execute(self._alchemy.select(items.c.lang).distinct()).scalars())
+            known = set(connection.execute(select(items.c.lang).distinct()).scalars())
             if missing := sorted(set(langs) - known):
                 raise InputError(f"the study has nothing in {', '.join(missing)}; it is in {', '.join(sorted(known))}.")
-            taken = set(connection.execute(self._alchemy.select(raters.c.name)).scalars())
+            taken = set(connection.execute(select(raters.c.name)).scalars())
             repeated = next((name for place, name in enumerate(names) if name in taken or name in names[:place]), None)
             if repeated is not None:
                 raise InputError(f"there is a rater called {repeated!r} already; give each another name.")
@@ -228,8 +214,6 @@ class StudyDatabase:
 
     def record(self, connection: Any, actor: str, kind: str, detail: Mapping[str, Any]) -> None:
         """Note what happened, for the audit."""
-        from caplens.human.tables import events
-
         connection.execute(events.insert().values(time=time.time(), actor=actor, kind=kind, detail=dict(detail)))
 
 
@@ -246,7 +230,7 @@ def _check_file(path: Path, create: bool) -> None:
 def _checked_url(url: str) -> str:
     if not url.startswith("postgresql://"):
         raise InputError(f"{url.partition(':')[0]}: a study is kept in a file of SQLite, or in PostgreSQL (postgresql://…).")
-    require("pg8000", _FEATURE + " in PostgreSQL", "postgresql")
+    require("pg8000", "A study in PostgreSQL", "postgresql")
     return url.replace("postgresql://", "postgresql+pg8000://", 1)
 
 

@@ -1,7 +1,6 @@
 """The pages of a study: raters judge captions at `/task`, the owner watches at `/owner`."""
 
 import hmac
-import io
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -15,7 +14,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from caplens.data.languages import CROSSMODAL_3600, language_names
-from caplens.embed.images import UnreadableError, opened
+from caplens.embed.images import UnreadableError
 from caplens.errors import CaplensError, InputError
 from caplens.human import dashboard
 from caplens.human.answering import WrongAnswerError, save_answer, take_back
@@ -24,12 +23,12 @@ from caplens.human.database import CLOSED, PAUSED, PILOT, STATES, StudyDatabase,
 from caplens.human.guard import Guard, Limits
 from caplens.human.pages.texts import LANGUAGES, PageTexts, preferred_language
 from caplens.human.settings import StudyTask
+from caplens.human.shown_image import as_jpeg
 from caplens.text.identification import LanguageModel, default_model, identify_language
 
 RATER, OWNER, LANGUAGE = "caplens_rater", "caplens_owner", "caplens_language"
 """Names of cookies."""
 _LARGEST_SIDE = 1280
-_QUALITY = 88
 _IMAGES_KEPT = 300
 _COOKIE_SECONDS = 90 * 24 * 3600
 _MOST_FIELDS = 40
@@ -191,8 +190,8 @@ class _Pages:
         lang = dashboard.language_of(self._database, _number(form.get("assignment", "")))
         if lang is None:
             return None
-        found = identify_language(caption, tuple(dict.fromkeys([*CROSSMODAL_3600, lang])), model)
-        if found.lang in (None, lang) or found.probability < _SURE:
+        identified = identify_language(caption, tuple(dict.fromkeys([*CROSSMODAL_3600, lang])), model)
+        if identified.lang in (None, lang) or identified.probability < _SURE:
             return None
         return visitor.say("other language", language=language_names().get(lang, lang))
 
@@ -320,12 +319,8 @@ def _seconds(text: str) -> float | None:
 
 
 def _rendered(path: str, _: int) -> bytes:
-    """The image as JPEG that any browser shows, without what the file says about place and camera."""
-    out = io.BytesIO()
-    with opened(path) as image:
-        image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
-        image.save(out, "JPEG", quality=_QUALITY)
-    return out.getvalue()
+    """The image; the second argument is the time of its last change, so that a changed one is read anew."""
+    return as_jpeg(path, _LARGEST_SIDE)
 
 
 @lru_cache(1)

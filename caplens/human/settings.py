@@ -114,9 +114,9 @@ class StudySettings:
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
-            whole = isinstance(getattr(type(self), name), int)
-            if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not low <= value <= high:
-                kind = "a whole number" if whole else "a number"
+            is_integer = isinstance(getattr(type(self), name), int)
+            if isinstance(value, bool) or not isinstance(value, int if is_integer else int | float) or not low <= value <= high:
+                kind = "a whole number" if is_integer else "a number"
                 raise InputError(f"{name} is {kind} from {low:g} to {high:g}, not {value!r}.")
         if self.shortest > self.longest:
             raise InputError(f"shortest ({self.shortest}) is more than longest ({self.longest}).")

@@ -4,7 +4,6 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -39,7 +38,6 @@ class Workspace:
         self.result: CheckResult | None = None
         self.error = ""
         self.progress: tuple[str, float] = ("", 0.0)
-        self._samples: dict[tuple[str, str | None, str | None], Sample] = {}
         self._captions: list[CheckedCaption] = []
         self._corrections: dict[int, CheckedCaption] = {}
         self._running: threading.Thread | None = None
@@ -92,7 +90,6 @@ class Workspace:
             with shown_by(self._display):
                 has_photos = any(path.is_file() for path in self.photos.rglob("*"))
                 samples = list(read_captions(SampleFile(sheet, mark_repeats=True), images=self.photos if has_photos else None))
-                self._samples = {(sample.id, sample.lang, sample.system): sample for sample in samples}
                 result = self._checked(samples)
             self._captions = list(result)
             self.result = result
@@ -123,12 +120,8 @@ class Workspace:
         if len(text) > _LONGEST_CAPTION:
             raise InputError(f"a caption has at most {_LONGEST_CAPTION:,} characters.")
         before = self._captions[row]
-        sample = next(
-            (sample for key, sample in self._samples.items() if key[0] == before.id and key[2] == before.system and
-             (key[1] or before.lang) == before.lang),
-            Sample(before.id, image=before.path, lang=before.lang),
-        )  # fmt: skip
-        (checked,) = self._checked([replace(sample, caption=text, lang=before.lang, invalid=None)])
+        sample = Sample(before.id, text, image=before.path, lang=before.lang, system=before.system)
+        (checked,) = self._checked([sample])
         self._corrections[row] = checked
         return checked
 

@@ -30,29 +30,28 @@ def make(tmp_path):
 @pytest.fixture
 def serve(make):
     """Serve a study on a free port: `serve(StudySettings(…), systems)` -> `Site`."""
-    uvicorn = need("uvicorn")
+    need("uvicorn")
     need("fastapi")
     from study_site import Site
 
     from caplens.api import study_server
+    from caplens.human.serving import PageServer
 
     running = []
 
     def start(*arguments, **options):
         database, token = make(*arguments, **options)
-        config = uvicorn.Config(study_server(database.place), port=0, log_level="error", access_log=False)
-        server = uvicorn.Server(config)
+        server = PageServer(study_server(database.place), "127.0.0.1", 0)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         deadline = time.monotonic() + 30
-        while not server.started:
+        while not server.is_ready:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         running.append((server, thread))
-        port = server.servers[0].sockets[0].getsockname()[1]
-        return Site(f"http://127.0.0.1:{port}", database, token)
+        return Site(server.address, database, token)
 
     yield start
     for server, thread in running:
-        server.should_exit = True
+        server.stop()
         thread.join(10)

@@ -1,8 +1,6 @@
 """A study in PostgreSQL does what one in a file does. CAPLENS_POSTGRESQL is the URL of an empty database."""
 
 import os
-import threading
-from collections import Counter
 
 import pytest
 from extras import need
@@ -10,13 +8,13 @@ from extras import need
 need("sqlalchemy")
 need("pg8000")
 
-from study_site import EXAMPLES, answer_all, many, rater
+from study_site import EXAMPLES, answer_all_at_once, many, rater
 
 from caplens.api import create_study
 from caplens.errors import CaplensError
 from caplens.human import dashboard
 from caplens.human.database import StudyDatabase
-from caplens.human.export import caption_ratings, event_rows
+from caplens.human.export import event_rows
 from caplens.human.settings import StudySettings
 
 
@@ -44,14 +42,7 @@ def test_raters_who_answer_at_once_do_nothing_twice(url):
     assert create_study(url, settings, {"x": many(60)}).items == 60
     database = StudyDatabase(url)
     people = [rater(database, f"r{number}") for number in range(6)]
-    threads = [threading.Thread(target=answer_all, args=(StudyDatabase(url), who)) for who in people]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    ratings = caption_ratings(database)
-    assert set(Counter(rating.caption for rating in ratings).values()) == {2}
-    assert max(Counter((rating.caption, rating.rater) for rating in ratings).values()) == 1
+    answer_all_at_once(url, people, 2)
     assert dashboard.overview(database).answers == 120
     dashboard.forget_rater(database, "r0")
     assert "r0" not in {event["actor"] for event in event_rows(database)}

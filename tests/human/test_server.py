@@ -229,3 +229,15 @@ def test_tokens_are_kept_as_hashes_only(serve, tmp_path):
     content = b"".join(path.read_bytes() for path in tmp_path.glob("study*"))
     assert token.encode() not in content
     assert site.owner_token.encode() not in content
+
+
+def test_a_port_that_is_taken_is_one_sentence(make, caplens):
+    database, _ = make(StudySettings())
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        for arguments in (("study", "serve", database.place), ("app", "--no-browser")):
+            said = caplens(*arguments, "--port", port)
+            assert (said.status, said.err.count("\n")) == (2, 1)
+            assert f"port {port} of 127.0.0.1 cannot be used (Address already in use). Choose another with --port." in said.err
+    said = caplens("study", "serve", database.place, "--host", "203.0.113.7", "--public", "https://example.org")
+    assert (said.status, "cannot be used" in said.err) == (2, True)

@@ -1,7 +1,6 @@
 """Studies in their database: who gets what, what is kept, and what comes out."""
 
 import json
-import threading
 from collections import Counter
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 need("sqlalchemy")
 
-from study_site import EXAMPLES, answer_all, captions, many, rater
+from study_site import EXAMPLES, answer_all, answer_all_at_once, captions, many, rater
 
 from caplens.data import Sample, SampleFile
 from caplens.errors import InputError
@@ -232,15 +231,12 @@ def test_ratings_flow_into_agreement(make, tmp_path, caplens):
 def test_two_programs_at_once_lose_nothing_and_do_nothing_twice(make):
     database, _ = make(StudySettings(replication=2), {"x": many(60)})
     people = [rater(database, f"r{n}") for n in range(6)]
-    others = [StudyDatabase(database.place) for _ in range(2)]
-    threads = [threading.Thread(target=answer_all, args=(others[n % 2], who)) for n, who in enumerate(people)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    ratings = caption_ratings(database)
-    assert set(Counter(rating.caption for rating in ratings).values()) == {2}
-    assert max(Counter((rating.caption, rating.rater) for rating in ratings).values()) == 1
+    answer_all_at_once(database.place, people, 2)
+
+
+def create_with(settings, folder, caplens):
+    (folder / "study.toml").write_text(settings, encoding="utf-8")
+    return caplens(*CREATE, "--settings", folder / "study.toml", "-o", folder / "s.db")
 
 
 @pytest.mark.parametrize(
@@ -260,18 +256,7 @@ def test_two_programs_at_once_lose_nothing_and_do_nothing_twice(make):
     ],
 )
 def test_settings_that_make_no_sense_are_one_sentence(tmp_path, caplens, text, words):
-    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
-    said = caplens(
-        "study",
-        "create",
-        EXAMPLES / "good.jsonl",
-        "--images",
-        EXAMPLES,
-        "--settings",
-        tmp_path / "study.toml",
-        "-o",
-        tmp_path / "s.db",
-    )
+    said = create_with(text, tmp_path, caplens)
     assert said.status == 2
     assert words in said.err
     assert not (tmp_path / "s.db").exists()
@@ -290,18 +275,7 @@ name = "yes"
 value = 0
 name = "no"
 """
-    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
-    said = caplens(
-        "study",
-        "create",
-        EXAMPLES / "good.jsonl",
-        "--images",
-        EXAMPLES,
-        "--settings",
-        tmp_path / "study.toml",
-        "-o",
-        tmp_path / "s.db",
-    )
+    said = create_with(text, tmp_path, caplens)
     assert said.status == 0, said.err
     kept = StudyDatabase(tmp_path / "s.db").settings
     assert (kept.title, kept.replication, kept.criteria, kept.values) == (

@@ -1,0 +1,57 @@
+"""`PageServer`: serves pages at an address of this machine until it is told to stop."""
+
+import socket
+from typing import Any
+
+from caplens.errors import InputError, option, reason
+from caplens.libraries import require
+
+_KEEP_ALIVE = 75
+"""Seconds for which a connection without requests stays open; proxies expect a minute."""
+
+
+class PageServer:
+    """A server that has its port from the start, so that its address is known before anybody asks.
+
+    Parameters
+    ----------
+    application
+        An ASGI application.
+    host, port
+        Where to listen; port 0 takes any that is free.
+
+    Attributes
+    ----------
+    address
+        The URL of the server.
+    """
+
+    def __init__(self, application: Any, host: str, port: int) -> None:
+        uvicorn: Any = require("uvicorn", "Serving pages", "human")
+        self._socket = _listening(host, port)
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{self._socket.getsockname()[1]}"
+        # Links hold secrets, which a log of requests would keep.
+        settings = {"log_level": "warning", "access_log": False, "server_header": False, "timeout_keep_alive": _KEEP_ALIVE}
+        self._server = uvicorn.Server(uvicorn.Config(application, **settings))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether pages can be opened."""
+        return bool(self._server.started)
+
+    def run(self) -> None:
+        """Serve until `stop` or Ctrl-C."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """End `run`."""
+        self._server.should_exit = True
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        why = (error.strerror or reason(error)).partition(" (")[0]
+        raise InputError(f"port {port} of {host} cannot be used ({why}). Choose another with {option('port')}.") from None
