@@ -33,8 +33,8 @@ _HIDDEN = re.compile(r'type="hidden" name="(\w+)" value="([^"]*)"')
 class Visitor:
     """A rater on one connection that is kept open; a request that fails is sent again."""
 
-    def __init__(self, token: str) -> None:
-        self.cookie, self.streams = f"caplens_rater={token}", None
+    def __init__(self, cookie: str) -> None:
+        self.cookie, self.streams = cookie, None
 
     async def request(self, path: str, form: dict[str, str] | None, latencies: list[float]) -> tuple[int, str]:
         body = urlencode(form).encode() if form is not None else b""
@@ -71,10 +71,11 @@ class Load:
         self.acknowledged: dict[int, str] = {}
         self.pages: list[float] = []
         self.saved: list[float] = []
+        self.boards: list[float] = []
         self.odd: Counter[int] = Counter()
 
     async def rate(self, token: str, seed: int) -> None:
-        rng, visitor = random.Random(seed), Visitor(token)
+        rng, visitor = random.Random(seed), Visitor(f"caplens_rater={token}")
         await asyncio.sleep(rng.random() * self.think)
         while len(self.acknowledged) < self.wanted:
             status, page = await visitor.request("/task", None, self.pages)
@@ -92,12 +93,22 @@ class Load:
                 self.odd[status] += 1
 
 
+    async def watch(self, token: str) -> None:
+        """The owner, who looks at the study every ten seconds."""
+        visitor = Visitor(f"caplens_owner={token}")
+        while len(self.acknowledged) < self.wanted:
+            status, page = await visitor.request("/owner", None, self.boards)
+            self.odd[status] += status != 200 or "answers" not in page
+            await asyncio.sleep(10)
+
+
 def serve(study: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-m", "caplens", "study", "serve", study, "--port", str(PORT), "-q"])
 
 
-async def run(load: Load, tokens: list[str], study: str, kills: int) -> int:
+async def run(load: Load, owner: str, tokens: list[str], study: str, kills: int) -> int:
     server = serve(study)
+    watching = asyncio.create_task(load.watch(owner))
     tasks = [asyncio.create_task(load.rate(token, number)) for number, token in enumerate(tokens)]
     done = 0
     rng = random.Random(0)
@@ -108,6 +119,7 @@ async def run(load: Load, tokens: list[str], study: str, kills: int) -> int:
             server.send_signal(signal.SIGKILL)
             server.wait()
             server, done = serve(study), done + 1
+    watching.cancel()
     server.terminate()
     server.wait()
     return done
@@ -125,11 +137,11 @@ def main() -> None:
     samples = [Sample(str(n), f"caption {n}", image=image, lang="en") for n in range(-(-options.answers // 3) + options.raters)]
     with tempfile.TemporaryDirectory() as folder:
         study = options.study or str(Path(folder) / "study.db")
-        create_study(study, StudySettings(gold_share=0), {"x": samples})
+        owner = create_study(study, StudySettings(gold_share=0), {"x": samples}).owner_token
         tokens = list(open_study(study).invite([f"r{number}" for number in range(options.raters)], []).values())
         load = Load(options.answers, options.think)
         start = time.monotonic()
-        kills = asyncio.run(run(load, tokens, study, options.kills))
+        kills = asyncio.run(run(load, owner, tokens, study, options.kills))
         took = time.monotonic() - start
         kept = {answer.assignment: answer for answer in answers_of(open_study(study))}
     report(load, kept, took, kills)
@@ -137,7 +149,7 @@ def main() -> None:
 
 def report(load: Load, kept: dict[int, Answer], took: float, kills: int) -> None:
     """Print the latencies and what was lost or kept twice; end with the status 1 if anything was."""
-    for name, latencies in (("pages", load.pages), ("answers", load.saved)):
+    for name, latencies in (("pages", load.pages), ("answers", load.saved), ("owner", load.boards)):
         median, high, top = np.quantile(latencies, [0.5, 0.95, 0.99]) * 1000
         print(f"{name}: {len(latencies):,} requests, median {median:.0f} ms, p95 {high:.0f} ms, p99 {top:.0f} ms")
     count = len(load.acknowledged)

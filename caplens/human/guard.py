@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 _PER_SECOND, _BURST = 20.0, 60.0
 """Requests of one visitor, by cookie or address."""
 _MOST_VISITORS = 10_000
+_READ_ON = 4 << 20
+"""Bytes over the limit that are read and dropped: who is still sending does not hear the answer."""
 HEADERS = {
     "content-security-policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -84,12 +86,13 @@ async def _body(receive: Receive, limits: Limits) -> bytes | None:
         async with asyncio.timeout(limits.seconds):
             while True:
                 message = await receive()
-                parts.append(bytes(message.get("body", b"")))
-                size += len(parts[-1])
-                if size > limits.bytes or message["type"] == "http.disconnect":
+                size += len(message.get("body", b""))
+                if size <= limits.bytes:
+                    parts.append(bytes(message.get("body", b"")))
+                if size > limits.bytes + _READ_ON or message["type"] == "http.disconnect":
                     return None
                 if not message.get("more_body"):
-                    return b"".join(parts)
+                    return b"".join(parts) if size <= limits.bytes else None
     except TimeoutError:
         return None
 

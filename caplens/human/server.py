@@ -19,6 +19,7 @@ from caplens.errors import CaplensError, InputError
 from caplens.human import dashboard
 from caplens.human.answering import WrongAnswerError, save_answer, take_back
 from caplens.human.assignment import OpenItem, Rater, image_path, open_item, rater_of
+from caplens.human.costly import Costly
 from caplens.human.database import CLOSED, PAUSED, PILOT, STATES, StudyDatabase, hashed
 from caplens.human.guard import Guard, Limits
 from caplens.human.pages.texts import LANGUAGES, PageTexts, preferred_language
@@ -97,6 +98,7 @@ class _Pages:
         loader = jinja2.PackageLoader("caplens.human", "pages")
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
         self._images = lru_cache(_IMAGES_KEPT)(_rendered)
+        self._overview = Costly(lambda: dashboard.overview(database))
 
     def routes(self) -> list[tuple[str, str, Callable[..., Response]]]:
         return [
@@ -229,7 +231,7 @@ class _Pages:
 
     def _dashboard(self, visitor: _Visitor, status: int = 200, **more: Any) -> Response:
         content = {"error": "", "links": {}, **more}
-        board = dashboard.overview(self._database)
+        board = self._overview.value()
         csrf = self._csrf(visitor.owner_token)
         downloads = dashboard.DOWNLOADS
         return self._page(
@@ -244,6 +246,7 @@ class _Pages:
             links = act()
         except InputError as error:
             return self._dashboard(visitor, 422, error=str(error))
+        self._overview.forget()
         return _to("/owner") if links is None else self._dashboard(visitor, links=links)
 
     def set_state(self, visitor: _Visitor) -> Response:

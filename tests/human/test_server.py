@@ -16,6 +16,7 @@ need("uvicorn")
 from study_site import EXAMPLES, Client, captions, many
 
 from caplens.data import Sample
+from caplens.human.costly import Costly
 from caplens.human.export import caption_ratings, event_rows, exported_rows
 from caplens.human.settings import StudySettings, StudyTask
 
@@ -241,3 +242,14 @@ def test_a_port_that_is_taken_is_one_sentence(make, caplens):
             assert f"port {port} of 127.0.0.1 cannot be used (Address already in use). Choose another with --port." in said.err
     said = caplens("study", "serve", database.place, "--host", "203.0.113.7", "--public", "https://example.org")
     assert (said.status, "cannot be used" in said.err) == (2, True)
+
+
+def test_what_takes_long_is_computed_now_and_then():
+    times = iter([0.0, 0.3, 0.0, 0.0])
+    costly = Costly(lambda: time.sleep(next(times)) or time.monotonic())
+    assert Costly(time.monotonic).value() < time.monotonic()
+    quick = costly.value()
+    slow = costly.value()
+    assert quick < slow == costly.value()
+    costly.forget()
+    assert costly.value() > slow
