@@ -92,7 +92,6 @@ class Load:
             else:
                 self.odd[status] += 1
 
-
     async def watch(self, token: str) -> None:
         """The owner, who looks at the study every ten seconds."""
         visitor = Visitor(f"caplens_owner={token}")

@@ -5,7 +5,6 @@ across a border too. Another table of the same columns takes its place.
 """
 
 import csv
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from os import PathLike
@@ -20,9 +19,8 @@ from caplens.data.languages import CROSSMODAL_3600, base_language
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.progress import track
+from caplens.results.selection import LEVELS, SelectedImage
 
-LEVELS = ("area", "country", "continent", "world")
-"""How near to where the language is spoken an image was taken, the nearest first."""
 _COLUMNS = ("lang", "level", "name", "south", "west", "north", "east")
 _NAMES = (("latitude", "lat"), ("longitude", "lon", "lng", "long"))
 
@@ -45,14 +43,6 @@ class Candidate(NamedTuple):
     sample: Sample
     latitude: float
     longitude: float
-
-
-class SelectedImage(NamedTuple):
-    """An image that was chosen for a language, and how near to it."""
-
-    candidate: Candidate
-    lang: str
-    level: str
 
 
 def read_regions(path: str | PathLike[str] | None = None) -> list[Region]:
@@ -166,8 +156,13 @@ def select_by_language(
         ranked = np.lexsort((rng.random(len(candidates)), inside[lang]))
         rows = [row for row in ranked.tolist() if free[row]][:per_language]
         free[rows] = False
-        chosen[lang] = [SelectedImage(candidates[row], lang, LEVELS[inside[lang][row]]) for row in rows]
+        chosen[lang] = [_selected(candidates[row], lang, LEVELS[inside[lang][row]]) for row in rows]
     return [one for lang in languages for one in chosen[lang]]
+
+
+def _selected(candidate: Candidate, lang: str, level: str) -> SelectedImage:
+    sample = candidate.sample
+    return SelectedImage(sample.id, str(sample.image or sample.id), lang, level, candidate.latitude, candidate.longitude)
 
 
 def _levels(candidates: Sequence[Candidate], regions: Sequence[Region], langs: Sequence[str]) -> Mapping[str, np.ndarray]:
@@ -185,11 +180,3 @@ def _levels(candidates: Sequence[Candidate], regions: Sequence[Region], langs: S
             nearest = np.where(within, np.minimum(nearest, LEVELS.index(region.level)), nearest)
         levels[lang] = nearest
     return levels
-
-
-def counts_by_level(selected: Iterable[SelectedImage]) -> dict[str, Counter[str]]:
-    """Language -> level -> images."""
-    counts: dict[str, Counter[str]] = {}
-    for one in selected:
-        counts.setdefault(one.lang, Counter())[one.level] += 1
-    return counts

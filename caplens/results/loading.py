@@ -20,6 +20,7 @@ from caplens.results.leaderboard import Leaderboard
 from caplens.results.leakage import LeakageResult
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
+from caplens.results.selection import SelectionResult
 from caplens.results.study import StudyResult
 from caplens.results.suite import SuiteResult
 from caplens.results.training_log import TrainingLog, read_training_log
@@ -29,6 +30,7 @@ KINDS: dict[str, type[Result]] = {
     for result in (
         ScoreResult, Comparison, LanguageComparison, AgreementResult, LanguageCorrelation, RobustnessResult, SuiteResult,
         LeakageResult, TrainingLog, Leaderboard, Calibration, CheckResult, DriftResult, StudyResult,
+        SelectionResult,
     )
 }  # fmt: skip
 _BY_KEY: dict[str, type[Result]] = {

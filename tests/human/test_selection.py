@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from extras import need
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -12,7 +13,9 @@ from PIL import Image
 from caplens.data import Sample
 from caplens.data.languages import CROSSMODAL_3600
 from caplens.errors import InputError
-from caplens.human.selection import LEVELS, Candidate, Region, located, read_regions, select_by_language
+from caplens.human.selection import Candidate, Region, located, read_regions, select_by_language
+from caplens.results.loading import load_results
+from caplens.results.selection import LEVELS
 
 CAPITALS = {
     "ar": (30.04, 31.24), "bn": (23.81, 90.41), "cs": (50.08, 14.44), "da": (55.68, 12.57), "de": (52.52, 13.40),
@@ -46,7 +49,7 @@ def test_a_language_with_few_images_chooses_first():
     # Two images in the part, and one more in the whole, of which Telugu takes the two.
     places = [candidate(0, 0.5, 0.5), candidate(1, 0.6, 0.6), candidate(2, 5, 5), candidate(3, 50, 50)]
     chosen = select_by_language(places, 2, ["hi", "te"], regions)
-    by_language = {lang: [(one.candidate.sample.id, one.level) for one in chosen if one.lang == lang] for lang in ("hi", "te")}
+    by_language = {lang: [(one.id, one.level) for one in chosen if one.lang == lang] for lang in ("hi", "te")}
     assert sorted(by_language["te"]) == [("0", "area"), ("1", "area")]
     assert by_language["hi"] == [("2", "area"), ("3", "world")]
 
@@ -58,7 +61,7 @@ def test_no_image_is_chosen_twice_and_none_farther_than_it_must(seed, each):
     places = [candidate(n, rng.uniform(-60, 70), rng.uniform(-180, 180)) for n in range(200)]
     chosen = select_by_language(places, each, seed=seed)
     assert Counter(one.lang for one in chosen) == dict.fromkeys(CROSSMODAL_3600, each)
-    assert len({one.candidate.sample.id for one in chosen}) == len(chosen)
+    assert len({one.id for one in chosen}) == len(chosen)
     assert select_by_language(places, each, seed=seed) == chosen
     for lang in CROSSMODAL_3600:
         levels = [LEVELS.index(one.level) for one in chosen if one.lang == lang]
@@ -105,3 +108,27 @@ def test_the_command_writes_levels_and_says_what_is_wrong(tmp_path, caplens):
         assert not (tmp_path / "out.jsonl").exists()
     with pytest.raises(InputError, match="no place on earth"):
         located([Sample("1", "", meta={"lat": 91, "lon": 0})])
+
+
+def test_the_report_draws_a_map_on_which_capitals_lie_on_land(tmp_path, caplens):
+    need("matplotlib")
+    from matplotlib.path import Path as Outline
+
+    from caplens.report.world_map import outlines
+
+    # To about a hundred kilometres; Wellington, Jakarta and the like are at the sea.
+    land = [Outline(outline.T) for outline in outlines().values()]
+    for lang, (latitude, longitude) in CAPITALS.items():
+        assert any(outline.contains_point((longitude, latitude), radius=side) for outline in land for side in (0, -1.5, 1.5)), lang
+    oceans = [(0, -30), (-30, 80), (30, -150), (-40, -120), (35, 18), (43, 34), (60, -85), (0, -160), (-20, 0), (75, -40 + 40)]
+    for latitude, longitude in oceans:
+        assert not any(outline.contains_point((longitude, latitude)) for outline in land), (latitude, longitude)
+
+    lines = ["id,latitude,longitude", *(f"{lang}.jpg,{lat},{lon}" for lang, (lat, lon) in CAPITALS.items())]
+    (tmp_path / "places.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    chosen, page = tmp_path / "chosen.json", tmp_path / "map.html"
+    assert caplens("select-images", tmp_path / "places.csv", chosen, "--per-language", "1").status == 0
+    result = load_results(chosen)
+    assert (len(result.images), result.counts()["de"]) == (36, {"area": 1})
+    assert caplens("report", chosen, "-o", page).status == 0
+    assert "Where the images were taken" in page.read_text(encoding="utf-8")

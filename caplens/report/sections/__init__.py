@@ -18,6 +18,7 @@ from caplens.report.sections.robustness import robustness_section
 from caplens.report.sections.runs import runs_sections
 from caplens.report.sections.scores import score_section
 from caplens.report.sections.section import Section
+from caplens.report.sections.selection import selection_section
 from caplens.report.sections.study import study_section
 from caplens.report.sections.training import training_section
 from caplens.results.agreement import AgreementResult
@@ -30,6 +31,7 @@ from caplens.results.leakage import LeakageResult
 from caplens.results.loading import as_input_error
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
+from caplens.results.selection import SelectionResult
 from caplens.results.study import StudyResult
 from caplens.results.training_log import TrainingLog
 
@@ -47,6 +49,7 @@ _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
     CheckResult: check_section,
     DriftResult: drift_section,
     StudyResult: study_section,
+    SelectionResult: selection_section,
 }
 
 
