@@ -186,11 +186,11 @@ class _Pages:
     def _language_doubt(self, visitor: _Visitor, form: Mapping[str, str]) -> str | None:
         """A question, where a caption seems to be in another language than it should and the writer was not asked before."""
         caption = form.get("caption", "")
-        model = _language_model()
-        if form.get("step") != StudyTask.write or not caption or form.get("confirmed") == caption or model is None:
+        if form.get("step") != StudyTask.write or not caption or form.get("confirmed") == caption:
             return None
+        model = _language_model()
         lang = dashboard.language_of(self._database, _number(form.get("assignment", "")))
-        if lang is None:
+        if lang is None or model is None:
             return None
         identified = identify_language(caption, tuple(dict.fromkeys([*CROSSMODAL_3600, lang])), model)
         if identified.lang in (None, lang) or identified.probability < _SURE:
@@ -326,7 +326,6 @@ def _rendered(path: str, _: int) -> bytes:
     return as_jpeg(path, _LARGEST_SIDE)
 
 
-@lru_cache(1)
 def _language_model() -> LanguageModel | None:
     try:
         return default_model()

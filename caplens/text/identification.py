@@ -4,6 +4,7 @@ A caption has few words, and a model that may choose among a hundred languages o
 package, is the default (extra `langid`); a file of fastText, such as GlotLID, is another.
 """
 
+import threading
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import exp, log
@@ -18,6 +19,7 @@ from caplens.text.fasttext_file import read_fasttext_labels
 from caplens.text.scripts import script_of, scripts_of
 
 _FEATURE, _EXTRA = "Identifying languages", "langid"
+_opening = threading.Lock()
 _PREFIX = "__label__"
 _MOST_LABELS = 200
 _ISO_639_3 = dict(
@@ -94,9 +96,14 @@ def identify_language(text: str, candidates: Sequence[str] | None = None, model:
     return Identified(best, 1 / sum(exp(score - scores[best]) for score in scores.values()))
 
 
-@cache
 def default_model() -> LanguageModel:
-    """py3langid."""
+    """py3langid, opened once however many threads ask for it."""
+    with _opening:
+        return _opened_py3langid()
+
+
+@cache
+def _opened_py3langid() -> LanguageModel:
     return _Py3LangId()
 
 

@@ -119,7 +119,9 @@ def test_the_report_draws_a_map_on_which_capitals_lie_on_land(tmp_path, caplens)
     # To about a hundred kilometres; Wellington, Jakarta and the like are at the sea.
     land = [Outline(outline.T) for outline in outlines().values()]
     for lang, (latitude, longitude) in CAPITALS.items():
-        assert any(outline.contains_point((longitude, latitude), radius=side) for outline in land for side in (0, -1.5, 1.5)), lang
+        assert any(outline.contains_point((longitude, latitude), radius=side) for outline in land for side in (0, -1.5, 1.5)), (
+            lang
+        )
     oceans = [(0, -30), (-30, 80), (30, -150), (-40, -120), (35, 18), (43, 34), (60, -85), (0, -160), (-20, 0), (75, -40 + 40)]
     for latitude, longitude in oceans:
         assert not any(outline.contains_point((longitude, latitude)) for outline in land), (latitude, longitude)
