@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from caplens.data.sample import Sample
 
@@ -12,17 +12,22 @@ CAPTIONS, REFERENCES = "captions", "references"
 class ContentHash:
     """Hashes of captions and of references, taken in as they are scored."""
 
-    def __init__(self, samples: Iterable[Sample] = ()) -> None:
+    def __init__(self, samples: Sequence[Sample] = ()) -> None:
         self._digests = {name: hashlib.sha256() for name in (CAPTIONS, REFERENCES)}
-        for sample in samples:
-            self.add(sample)
+        self.add(samples)
 
-    def add(self, sample: Sample) -> None:
-        texts = {CAPTIONS: (sample.id, sample.lang or "", sample.caption or ""), REFERENCES: (sample.id, *sample.references)}
-        for name, parts in texts.items():
-            # Lengths keep two texts apart from one that holds both.
-            content = "".join(f"{len(part)}:{part}" for part in parts)
-            self._digests[name].update(f"{len(parts)}:{content}".encode("utf-8", "surrogatepass"))
+    def add(self, samples: Sequence[Sample]) -> None:
+        # Lengths keep two texts apart from one that holds both.
+        captions = [
+            f"3:{len(name)}:{name}{len(lang)}:{lang}{len(caption)}:{caption}"
+            for name, lang, caption in ((sample.id, sample.lang or "", sample.caption or "") for sample in samples)
+        ]
+        references = [
+            f"{len(parts)}:" + "".join([f"{len(part)}:{part}" for part in parts])
+            for parts in ((sample.id, *sample.references) for sample in samples)
+        ]
+        for name, contents in ((CAPTIONS, captions), (REFERENCES, references)):
+            self._digests[name].update("".join(contents).encode("utf-8", "surrogatepass"))
 
     def hashes(self) -> dict[str, str]:
         return {name: digest.hexdigest()[:16] for name, digest in self._digests.items()}

@@ -123,8 +123,9 @@ def _samples(captions: Captions) -> Iterable[Sample]:
         return SampleFile(captions, mark_repeats=True)
     if isinstance(captions, SampleFile):
         return captions
-    placed = enumerate(read_dataframe(captions) if is_dataframe(captions) else _checked(captions), 1)
-    return (sample for _, sample in marked_repeats((Place(Path("captions"), number, "row"), sample) for number, sample in placed))
+    numbered = enumerate(read_dataframe(captions) if is_dataframe(captions) else _checked(captions), 1)
+    origin = Path("captions")
+    return (sample for _, sample in marked_repeats((Place(origin, number, "row"), sample) for number, sample in numbered))
 
 
 def _checked(captions: object) -> Iterator[Sample]:

@@ -151,12 +151,15 @@ def _is_json(path: Path) -> bool:
 def marked_repeats(placed: Iterable[tuple[Place, Sample]]) -> Iterator[tuple[Place, Sample]]:
     """The samples, those marked as invalid whose id appeared before for the same system and language."""
     files: dict[Path, int] = {}
+    path, file = None, 0
     seen: dict[object, tuple[int, int] | int] = {}
     for place, sample in placed:
         lang = None if sample.lang is None else sample.lang.lower().replace("_", "-")
         key = (sample.id, sample.system, lang) if sample.system or lang else sample.id
         # In a data set of several parts, numbers begin again in each.
-        file, number = files.setdefault(place.file, len(files)), place.number or 0
+        if place.file is not path:
+            path, file = place.file, files.setdefault(place.file, len(files))
+        number = place.number or 0
         here = (file, number) if file else number
         first = seen.setdefault(key, here)
         if first != here:

@@ -46,8 +46,7 @@ def run_metrics(
             collector.errors.update(errors_of(collector.needs))
     result, first, content = ScoreResult([], [], {}), None, ContentHash()
     for batch in batched(samples):
-        for sample in batch:
-            content.add(sample)
+        content.add(batch)
         first = first or batch[0]
         start = len(result.ids)
         _add_rows(result, batch, keep_columns)

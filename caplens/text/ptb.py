@@ -13,14 +13,16 @@ shifts every later caption by one, and a caption's last word can change with the
 
 import re
 import unicodedata
+from array import array
 from collections.abc import Callable, Sequence
 from itertools import chain, groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from caplens.text.tokenizer import TokenIds, Tokenizer
-from caplens.text.vocabulary import SEPARATOR, Vocabulary
+from caplens.text.vocabulary import SEPARATOR, SEPARATOR_ID, Vocabulary
 
 PUNCTUATION = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
 """The tokens that the COCO evaluation drops. Its list has the brackets in upper case, so brackets are not dropped."""
@@ -231,13 +233,14 @@ _SIMPLE_WORD = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*)[.,;!?]?")
 _KEEPS_PERIOD = re.compile(rf"{_ABBREVIATION}|{_TITLE}|{_BEFORE_NUMBER}|vs\.", re.IGNORECASE)
 
 
+_MOST_RUNS = 1 << 18
+
+
 class _TokensOfRun(dict[str, tuple[str, ...]]):
     """Run of non-space characters -> its tokens without punctuation. A cache: captions repeat words, so each is lexed once."""
 
-    _LIMIT = 1 << 18
-
     def __missing__(self, run: str) -> tuple[str, ...]:
-        if len(self) >= self._LIMIT:
+        if len(self) >= _MOST_RUNS:
             self.clear()
         simple = _SIMPLE_WORD.fullmatch(run)
         if run == SEPARATOR:
@@ -248,6 +251,44 @@ class _TokensOfRun(dict[str, tuple[str, ...]]):
             tokens = tuple(token for token in lex(run) if token not in PUNCTUATION)
         self[run] = tokens
         return tokens
+
+
+class _NumberedRuns(dict[str, int]):
+    """Run of non-space characters -> the id of its token; of none or several, a negative number by which they are found."""
+
+    def __init__(self, tokens_of: _TokensOfRun, vocabulary: Vocabulary) -> None:
+        self._tokens_of, self._vocabulary = tokens_of, vocabulary
+        self._other_ids, self._other_starts = array("i"), array("q", [0])
+        """The ids of runs with no token or with several, and where those of each begin."""
+
+    def __missing__(self, run: str) -> int:
+        ids = [self._vocabulary[token] for token in self._tokens_of[run]]
+        if len(ids) == 1:
+            number = ids[0]
+        else:
+            self._other_ids.extend(ids)
+            self._other_starts.append(len(self._other_ids))
+            number = SEPARATOR_ID + 1 - len(self._other_starts)
+        self[run] = number
+        return number
+
+    def expanded(self, numbers: TokenIds) -> tuple[TokenIds, TokenIds]:
+        """The token ids of runs with these numbers, and how many tokens there are between separators."""
+        starts = np.array(self._other_starts)
+        others = numbers < SEPARATOR_ID
+        which = SEPARATOR_ID - 1 - numbers[others]
+        counts = (numbers >= 0).astype(np.int64)
+        counts[others] = starts[which + 1] - starts[which]
+        ends = np.cumsum(counts)
+        ids = np.repeat(numbers, counts)
+        # Token k of a run is k after the first of the run in both arrays.
+        within = np.arange(counts[others].sum()) - np.repeat(np.cumsum(counts[others]) - counts[others], counts[others])
+        ids[np.repeat(others, counts)] = np.array(self._other_ids, np.int32)[np.repeat(starts[which], counts[others]) + within]
+        before = np.concatenate([[0], ends[numbers == SEPARATOR_ID], ends[-1:] if len(ends) else [0]])
+        if len(self) > _MOST_RUNS:
+            self.clear()
+            self._other_ids, self._other_starts = array("i"), array("q", [0])
+        return ids, np.diff(before).astype(np.int32)
 
 
 class PTBTokenizer(Tokenizer):
@@ -266,8 +307,9 @@ class PTBTokenizer(Tokenizer):
 
     def token_ids(self, texts: Sequence[str], vocabulary: Vocabulary) -> tuple[TokenIds, TokenIds]:
         id_arrays, count_arrays = [], []
-        for crosses_space, group in groupby(texts, lambda text: _CROSSES_SPACE.search(text) is not None):
-            batch = list(group)
+        crossing = [match is not None for match in map(_CROSSES_SPACE.search, texts)]
+        for crosses_space, group in groupby(zip(crossing, texts, strict=True), itemgetter(0)):
+            batch = [text for _, text in group]
             ids, counts = super().token_ids(batch, vocabulary) if crosses_space else self._numbered_runs(batch, vocabulary)
             id_arrays.append(ids)
             count_arrays.append(counts)
@@ -275,12 +317,10 @@ class PTBTokenizer(Tokenizer):
         return np.concatenate([empty, *id_arrays]), np.concatenate([empty, *count_arrays])
 
     def _numbered_runs(self, texts: list[str], vocabulary: Vocabulary) -> tuple[TokenIds, TokenIds]:
-        """The token ids of many texts in one pass, which avoids most of the Python overhead for each text."""
-        tokens = self._tokens_of_runs(f" {SEPARATOR} ".join(texts))
-        ids = np.fromiter(map(vocabulary.__getitem__, tokens), np.int32, len(tokens))
-        separators = np.flatnonzero(ids < 0)
-        bounds = np.concatenate([[-1], separators, [len(ids)]])
-        return ids[ids >= 0], (np.diff(bounds) - 1).astype(np.int32)
+        """The token ids of many texts in one pass, with one look-up for each run and no Python object for each token."""
+        numbers: _NumberedRuns = vocabulary.remembered(self.name, lambda: _NumberedRuns(self._tokens_of, vocabulary))
+        runs = f" {SEPARATOR} ".join(texts).split()
+        return numbers.expanded(np.fromiter(map(numbers.__getitem__, runs), np.int32, len(runs)))
 
     def _tokens_of_runs(self, text: str) -> list[str]:
         return list(chain.from_iterable(map(self._tokens_of.__getitem__, text.split())))
