@@ -22,7 +22,7 @@ from caplens.calibration.text_faults import NO_CAPTION, TextContext, text_faults
 from caplens.data.extracted import original_name
 from caplens.data.formats.json_document import is_json
 from caplens.data.languages import CROSSMODAL_3600, base_language, language_names
-from caplens.data.media import ImageSource
+from caplens.data.media import ImageSource, MissingImage
 from caplens.data.sample import Sample
 from caplens.errors import InputError, MissingExtraError, option
 from caplens.metrics.embedding import CosineCollector, EmbeddingMetric
@@ -128,6 +128,7 @@ def _checked_captions(
             {name: value for name, value in sample.meta.items() if name in columns},
             doubts.get(row),
             path,
+            row,
         )
 
 
@@ -220,7 +221,7 @@ def _compared_with_images(
             f" images with {option('images')}."
         )
         return ImageFindings(), None
-    result = run_metrics(samples, [metric])
+    result = run_metrics(samples, [metric], require_scores=_is_folder_wrong(samples))
     warnings += [warning for warning in result.warnings if "do not trust" in warning]
     add_levels(result, calibration)
     levels = result.levels.get(metric.name)
@@ -238,8 +239,13 @@ def _compared_with_images(
     return findings, result
 
 
+def _is_folder_wrong(samples: Sequence[Sample]) -> bool:
+    """Whether another folder was meant: there are captions, and not one of their images."""
+    return any(sample.caption for sample in samples) and not any(_exists(sample.image) for sample in samples)
+
+
 def _exists(image: ImageSource | None) -> bool:
-    return Path(image).exists() if isinstance(image, str | PathLike) else image is not None
+    return Path(image).exists() if isinstance(image, str | PathLike) else not isinstance(image, MissingImage | None)
 
 
 def _add_own_levels(

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import jinja2
 from fastapi import FastAPI, Request
@@ -18,8 +18,8 @@ from caplens.errors import CaplensError
 from caplens.human.guard import Guard, Limits
 from caplens.human.pages.texts import PageTexts, direction, preferred_language
 from caplens.human.shown_image import as_jpeg
-from caplens.human.workspace import Workspace
-from caplens.results.check import CheckedCaption
+from caplens.human.workspace import NoteTexts, Workspace
+from caplens.results.check import CheckedCaption, Verdict
 
 SESSION = "caplens_app"
 LARGEST_FILE = 200 << 20
@@ -144,8 +144,11 @@ class _Desk:
     def status(self, _: _Visit) -> Response:
         space = self._workspace
         what, share = space.progress
-        counts = {} if space.result is None else {str(verdict): count for verdict, count in space.result.counts().items()}
+        counts = {} if space.result is None else self._counts()
         return _json({"running": space.is_running, "what": what, "share": share, "error": space.error, "counts": counts})
+
+    def _counts(self) -> dict[str, int]:
+        return {str(verdict): count for verdict, count in self._workspace.counts().items()}
 
     def captions(self, visit: _Visit) -> Response:
         start = _row(visit.query.get("start", "0"))
@@ -166,15 +169,22 @@ class _Desk:
     def correct(self, visit: _Visit) -> Response:
         form = visit.form()
         row = _row(form.get("row", ""))
-        checked = self._workspace.correct(row, form.get("caption", ""))
-        return _json(_card(row, checked, self._say_in(visit.query.get("lang", visit.lang))))
+        accepted = "accept" in form
+        checked = self._workspace.accept(row) if accepted else self._workspace.correct(row, form.get("caption", ""))
+        card = _card(row, checked, self._say_in(visit.query.get("lang", visit.lang)))
+        return _json({**card, "counts": self._counts()})
 
     def export(self, visit: _Visit, name: str) -> Response:
         if name not in _EXPORTS:
             return PlainTextResponse("There is no such file.", 404)
-        say = self._say_in(visit.query.get("lang", visit.lang))
-        content = self._workspace.export(name[name.rindex(".") :], say)
-        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        lang = visit.query.get("lang", visit.lang)
+        say = PageTexts(lang)
+        titles = [say(f"app {title}") for title in ("verdict", "reasons", "old caption")]
+        verdicts = {verdict: say(f"app {verdict}") for verdict in Verdict}
+        suffix = name[name.rindex(".") :]
+        content = self._workspace.export(suffix, NoteTexts(titles, verdicts, self._say_in(lang)))
+        stem = self._workspace.sheet_name or "captions"
+        headers = {"x-name": quote(f"{stem} - {say('app corrected')}{suffix}"), "x-changed": str(self._workspace.changed)}
         return Response(content, media_type=_EXPORTS[name], headers=headers)
 
     def quit(self, _: _Visit) -> Response:
@@ -192,6 +202,7 @@ def _card(row: int, caption: CheckedCaption, say: Say) -> dict[str, Any]:
         "verdict": str(caption.verdict),
         "reasons": [say(fault.reason) for fault in caption.faults],
         "image": caption.path is not None,
+        "name": caption.image or "",
     }
 
 

@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 _QUICK = 0.2
 """Seconds; what takes less is never kept."""
-_SHARE = 0.1
+_SHARE = 0.03
 """Of the time, the most that computing may take."""
 
 
 class Costly(Generic[T]):
-    """A value that is kept for ten times as long as computing it took, so that however often it is asked for costs little."""
+    """A value that is kept for thirty times as long as computing it took, so that asking for it often costs little."""
 
     def __init__(self, compute: Callable[[], T]) -> None:
         self._compute = compute

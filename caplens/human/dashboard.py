@@ -11,7 +11,7 @@ from caplens.errors import InputError
 from caplens.human.analysis import agreement_of
 from caplens.human.assignment import DONE
 from caplens.human.database import StudyDatabase
-from caplens.human.export import Answer, answers_of, event_rows, exported_rows
+from caplens.human.export import Judgement, event_rows, exported_rows, judgements_of
 from caplens.human.tables import answers, assignments, events, items, raters
 from caplens.results.base import ResultRow, write_delimited, write_jsonl
 from caplens.results.table import Cell, Table
@@ -38,7 +38,7 @@ class Overview(NamedTuple):
 
 def overview(database: StudyDatabase) -> Overview:
     """How far the study is."""
-    recorded = list(answers_of(database))
+    recorded = list(judgements_of(database))
     tables = [_by_language(database, recorded), _by_rater(database, recorded)]
     wanted, settings = _wanted(database), database.settings
     spent, all_of_it = len(recorded) * settings.cost_per_answer, wanted * settings.cost_per_answer
@@ -52,12 +52,12 @@ def _wanted(database: StudyDatabase) -> int:
     return int(count) * database.settings.replication
 
 
-def _by_language(database: StudyDatabase, recorded: Iterable[Answer]) -> Table:
+def _by_language(database: StudyDatabase, recorded: Iterable[Judgement]) -> Table:
     with database.reading() as connection:
         counts = dict(
             connection.execute(select(items.c.lang, func.count()).where(not_(items.c.is_gold)).group_by(items.c.lang)).all()
         )
-    by_language: dict[str, list[Answer]] = {lang: [] for lang in sorted(counts)}
+    by_language: dict[str, list[Judgement]] = {lang: [] for lang in sorted(counts)}
     for answer in recorded:
         if not answer.repeat and answer.gold is None:
             by_language[answer.lang].append(answer)
@@ -73,7 +73,7 @@ def _by_language(database: StudyDatabase, recorded: Iterable[Answer]) -> Table:
     return Table(columns, rows, "By language", ["Alpha is Krippendorff's, for ordered answers; kappa is Fleiss'."])
 
 
-def judged_value(answer: Answer) -> float | None:
+def judged_value(answer: Judgement) -> float | None:
     """What agreement is measured on: the preference, or the mean of the criteria; None of what was written."""
     if "preference" in answer.value:
         return float(answer.value["preference"])
@@ -81,10 +81,10 @@ def judged_value(answer: Answer) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _by_rater(database: StudyDatabase, recorded: Iterable[Answer]) -> Table:
+def _by_rater(database: StudyDatabase, recorded: Iterable[Judgement]) -> Table:
     with database.reading() as connection:
         known = connection.execute(select(raters.c.name, raters.c.active, raters.c.langs).order_by(raters.c.id)).all()
-    by_rater: dict[str, list[Answer]] = {row.name: [] for row in known}
+    by_rater: dict[str, list[Judgement]] = {row.name: [] for row in known}
     for answer in recorded:
         by_rater[answer.rater].append(answer)
     times = {
@@ -111,12 +111,12 @@ class _Share(NamedTuple):
     checks: int
 
 
-def _gold_share(recorded: Iterable[Answer]) -> _Share:
+def _gold_share(recorded: Iterable[Judgement]) -> _Share:
     checks = [is_right(answer) for answer in recorded if answer.gold is not None and not answer.repeat]
     return _Share(sum(checks), len(checks))
 
 
-def is_right(answer: Answer) -> bool:
+def is_right(answer: Judgement) -> bool:
     """Whether the answer to a gold item is right: one of those named, or the side that is better."""
     if "preference" in answer.value:
         preference = answer.value["preference"]
@@ -124,7 +124,7 @@ def is_right(answer: Answer) -> bool:
     return all(value in answer.gold for value in answer.value.get("ratings", {}).values())
 
 
-def _repeat_share(recorded: Iterable[Answer]) -> _Share:
+def _repeat_share(recorded: Iterable[Judgement]) -> _Share:
     """How often a repetition was answered alike, within a point of the scale."""
     listed = list(recorded)
     first = {answer.item: judged_value(answer) for answer in listed if not answer.repeat}

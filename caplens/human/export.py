@@ -32,6 +32,34 @@ class Answer(NamedTuple):
     image: str
 
 
+class Judgement(NamedTuple):
+    """An answer without what was shown, of which there are many."""
+
+    value: dict[str, Any]
+    seconds: float | None
+    rater: str
+    repeat: bool
+    item: int
+    lang: str
+    gold: Any
+
+
+def judgements_of(database: StudyDatabase) -> Iterator[Judgement]:
+    """All answers of the study's own task, in the order of assignments."""
+    columns = (answers.c.value, answers.c.seconds, raters.c.name, assignments.c.repeat, items.c.id, items.c.lang, items.c.gold)
+    query = (
+        select(*columns)
+        .select_from(answers)
+        .join(assignments, assignments.c.id == answers.c.assignment_id)
+        .join(raters, raters.c.id == assignments.c.rater_id)
+        .join(items, items.c.id == assignments.c.item_id)
+        .where(answers.c.step == str(database.settings.task))
+        .order_by(answers.c.assignment_id)
+    )
+    with database.reading() as connection:
+        yield from map(Judgement._make, connection.execute(query))
+
+
 def answers_of(database: StudyDatabase, step: str | None = None) -> Iterator[Answer]:
     """All answers of the study's own task, or of another step, in the order of assignments."""
     query = (

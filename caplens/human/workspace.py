@@ -2,8 +2,9 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,16 +16,29 @@ from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
 from caplens.data.temporary import new_scratch_folder
 from caplens.errors import CaplensError, InputError
+from caplens.human.corrected_sheet import FORMATS, SheetChange, write_corrected
 from caplens.metrics.clipscore import ClipScore
 from caplens.metrics.options import ScoringOptions
 from caplens.progress import Advance, shown_by
 from caplens.results.base import ROW_WRITERS, ResultRow
-from caplens.results.check import CheckedCaption, CheckResult
+from caplens.results.check import CheckedCaption, CheckResult, Verdict
 
 SHEETS = (".xlsx", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")
 _EXAMPLE_PHOTOS = ("astronaut.jpg", "camera.jpg", "cat.jpg", "officer.jpg", "rocket.jpg")
 _LONGEST_NAME = 200
 _LONGEST_CAPTION = 10_000
+
+
+class NoteTexts:
+    """What an exported sheet says of its captions, in the language of the page."""
+
+    def __init__(self, titles: Sequence[str], verdicts: Mapping[Verdict, str], say: Callable[[str], str]) -> None:
+        self.titles, self._verdicts, self._say = titles, verdicts, say
+
+    def notes(self, before: CheckedCaption, after: CheckedCaption) -> list[str]:
+        """The verdict, the reasons, and the old caption if there is a new one."""
+        reasons = "; ".join(self._say(fault.reason) for fault in after.faults)
+        return [self._verdicts[after.verdict], reasons, before.caption if after.caption != before.caption else ""]
 
 
 class Workspace:
@@ -35,6 +49,7 @@ class Workspace:
         self.photos = self.folder / "photos"
         self.photos.mkdir()
         self.sheet: Path | None = None
+        self.sheet_name = ""
         self.result: CheckResult | None = None
         self.error = ""
         self.progress: tuple[str, float] = ("", 0.0)
@@ -59,7 +74,7 @@ class Workspace:
             target = self.photos / inside
         elif suffix in SHEETS and len(place.parts) == 1:
             target = self.folder / f"sheet{suffix}"
-            self.sheet = target
+            self.sheet, self.sheet_name = target, place.stem
         else:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,8 +103,7 @@ class Workspace:
     def _check(self, sheet: Path) -> None:
         try:
             with shown_by(self._display):
-                has_photos = any(path.is_file() for path in self.photos.rglob("*"))
-                samples = list(read_captions(SampleFile(sheet, mark_repeats=True), images=self.photos if has_photos else None))
+                samples = list(read_captions(SampleFile(sheet, mark_repeats=True), images=self._folder()))
                 result = self._checked(samples)
             self._captions = list(result)
             self.result = result
@@ -98,7 +112,11 @@ class Workspace:
             self.error = str(error).replace(f"{self.folder}/", "")
 
     def _checked(self, samples: list[Sample]) -> CheckResult:
-        return check_captions(samples, ClipScore.from_options(self._options), folder=self.photos)
+        return check_captions(samples, ClipScore.from_options(self._options), folder=self._folder())
+
+    def _folder(self) -> Path | None:
+        """The photos, if there are any."""
+        return self.photos if any(path.is_file() for path in self.photos.rglob("*")) else None
 
     @contextmanager
     def _display(self, description: str, total: float | None) -> Iterator[Advance]:
@@ -131,18 +149,57 @@ class Workspace:
         inside = path is not None and Path(path).resolve().is_relative_to(self.photos.resolve())
         return path if inside else None
 
-    def rows(self, say: Callable[[str], str]) -> Iterator[ResultRow]:
-        """The sheet with corrected captions, worst first, each with the old one and what is still wrong."""
-        for before, after in zip(self._captions, self.captions(), strict=True):
+    def accept(self, row: int) -> CheckedCaption:
+        """Take a caption for right, whatever was found."""
+        if not 0 <= row < len(self._captions):
+            raise InputError("there is no such caption.")
+        self._corrections[row] = replace(self.captions()[row], faults=())
+        return self._corrections[row]
+
+    def counts(self) -> dict[Verdict, int]:
+        """Verdict -> how many captions have it now."""
+        return CheckResult(self.captions()).counts()
+
+    @property
+    def changed(self) -> int:
+        """How many captions are other ones now."""
+        return sum(after.caption != before.caption for before, after in zip(self._captions, self.captions(), strict=True))
+
+    def rows(self, texts: NoteTexts) -> Iterator[ResultRow]:
+        """All captions in the order of the sheet, each with the old one and what is still wrong."""
+        for before, after in self._pairs():
             row: dict[str, Any] = {
                 "id": after.id, "image": before.image, "lang": after.lang, "caption": after.caption,
-                "old_caption": before.caption if after.caption != before.caption else None, "verdict": str(after.verdict),
-                "reasons": "; ".join(say(fault.reason) for fault in after.faults),
+                **dict(zip(texts.titles, texts.notes(before, after), strict=True)),
             }  # fmt: skip
             yield row | {f"{name} (input)" if name in row else name: value for name, value in before.columns.items()}
 
-    def export(self, suffix: str, say: Callable[[str], str]) -> bytes:
-        """The corrected sheet as a file."""
+    def _pairs(self) -> list[tuple[CheckedCaption, CheckedCaption]]:
+        """Each caption as it was and as it is, in the order of the sheet."""
+        return sorted(zip(self._captions, self.captions(), strict=True), key=lambda pair: pair[0].row)
+
+    def export(self, suffix: str, texts: NoteTexts) -> bytes:
+        """The sheet that was put in, corrected, where it has the format that is asked for; else a table of its captions."""
         target = self.folder / f"corrected{suffix}"
-        ROW_WRITERS[suffix](self.rows(say), target)
+        if (
+            self.sheet is None
+            or FORMATS.get(self.sheet.suffix.lower()) != suffix
+            or not self._is_corrected(self.sheet, target, texts)
+        ):
+            ROW_WRITERS[suffix](self.rows(texts), target)
         return target.read_bytes()
+
+    def _is_corrected(self, sheet: Path, target: Path, texts: NoteTexts) -> bool:
+        """Write the corrected sheet, if each caption is in a cell of its own."""
+        try:
+            write_corrected(sheet, target, self._changes(sheet, texts), texts.titles)
+        except InputError:
+            return False
+        return True
+
+    def _changes(self, sheet: Path, texts: NoteTexts) -> dict[int, list[SheetChange]]:
+        changes: dict[int, list[SheetChange]] = {}
+        places = (place.number or 0 for place, _ in SampleFile(sheet).placed())
+        for number, (before, after) in zip(places, self._pairs(), strict=True):
+            changes.setdefault(number, []).append(SheetChange(before.caption, after.caption, texts.notes(before, after)))
+        return changes

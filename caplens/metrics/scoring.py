@@ -33,12 +33,13 @@ def run_metrics(
     strict: bool = False,
     keep_columns: KeepColumns = False,
     errors_of: Callable[[frozenset[str]], Mapping[int, RowError]] | None = None,
+    require_scores: bool = True,
 ) -> ScoreResult:
     """Score `samples` with `metrics`.
 
     A sample that a metric cannot score gets NaN and a reason there, and is scored by the others. With `strict` the first such
-    sample is an error. It is an error, too, if no metric can score any sample. `errors_of` gives rows to leave out, by what
-    is needed of them: those that another system lacks.
+    sample is an error. With `require_scores` it is an error, too, if no metric can score any sample. `errors_of` gives rows to
+    leave out, by what is needed of them: those that another system lacks.
     """
     collectors, keys = _collectors(metrics)
     if errors_of is not None:
@@ -60,7 +61,8 @@ def run_metrics(
         collector.finish()
         if strict:
             _raise_first_error(result, collector)
-    _check_any_scored(collectors.values(), metrics, result, first)
+    if require_scores:
+        _check_any_scored(collectors.values(), metrics, result, first)
     for metric, metric_keys in zip(metrics, keys, strict=True):
         collected = [collectors[key] for key in metric_keys]
         result.metrics[metric.name] = with_errors(metric.compute(collected, len(result.ids)), collected)

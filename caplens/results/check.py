@@ -64,8 +64,8 @@ class CheckedCaption:
         The other columns of the file.
     doubt
         Why how it fits its image is not to be trusted: the model was not trained on such images, or on its language.
-    path
-        Where the image is now; files do not keep that.
+    path, row
+        Where the image is now, and the number of the caption in the file, from 0; results that are saved do not keep these.
     """
 
     id: str
@@ -82,6 +82,7 @@ class CheckedCaption:
     columns: Mapping[str, Any] = field(default_factory=dict)
     doubt: str | None = None
     path: str | None = field(default=None, compare=False)
+    row: int = field(default=-1, compare=False)
 
     @property
     def verdict(self) -> Verdict:

@@ -1,5 +1,7 @@
 """`caplens app` in a real browser, by mouse only: a folder of photos and a German sheet in, the corrected sheet out."""
 
+import csv
+import io
 import shutil
 import threading
 import urllib.error
@@ -15,7 +17,8 @@ from study_site import EXAMPLES
 
 from caplens.api import CheckingApp
 from caplens.errors import InputError
-from caplens.human.workspace import Workspace
+from caplens.human.workspace import NoteTexts, Workspace
+from caplens.results.check import Verdict
 
 GOOD = {
     "cat.jpg": "Eine getigerte Katze mit grünen Augen schaut zur Seite.",
@@ -51,10 +54,13 @@ def museum(tmp_path):
     photos = tmp_path / "Fotos"
     photos.mkdir()
     book = openpyxl.Workbook()
+    book.active.title = "Objekte"
+    book.create_sheet("Notizen").append(["gehört nicht dazu"])
     book.active.append(["Inventarnummer", "Bild", "Alt-Text", "Sprache", "Freigegeben"])
     for number, (name, text) in enumerate({**GOOD, **FAULTS}.items()):
         shutil.copy(EXAMPLES / name.replace("2", ""), photos / name)
         book.active.append([f"M{number}", name, text, "Deutsch", "ja"])
+    book.active["C2"].font = openpyxl.styles.Font(bold=True)
     book.save(tmp_path / "alt.xlsx")
     return tmp_path
 
@@ -75,26 +81,80 @@ def test_captions_are_found_fixed_and_saved_by_mouse(app, museum, browser, tmp_p
     assert cards.count() == 9
     worst = [cards.nth(row).locator("textarea").input_value() for row in range(6)]
     assert set(FAULTS.values()) <= set(worst)
+    before = page.locator("#counts").inner_text()
     assert "Platzhalter" in page.locator(".check", has_text="M5").inner_text()
     fixed = page.locator(".check", has_text="M5")
     fixed.locator("textarea").fill("Eine getigerte Katze sitzt im Zimmer.")
     fixed.locator("textarea").blur()
-    fixed.get_by_text("Behalten.").wait_for()
+    fixed.get_by_text("Ihre Änderung ist übernommen.").wait_for()
     assert fixed.get_attribute("data-verdict") != "fix"
+    assert page.locator("#counts").inner_text() != before
+    emptied = page.locator(".check", has_text="M6")
+    emptied.locator("textarea").fill("")
+    emptied.get_by_text("es gibt keine Bildunterschrift").wait_for()
+    assert page.locator("#error").is_hidden()
+    accepted = page.locator(".check", has_text="M8")
+    accepted.get_by_role("button", name="So lassen").click()
+    accepted.get_by_text("Gut").wait_for()
+    # Saved at once after the last key: what is still to be judged is in the sheet.
+    page.locator(".check", has_text="M7").locator("textarea").fill("Ein Mann schaut durch eine Kamera.")
     with page.expect_download() as download:
         page.locator("#xlsx").click()
+    assert download.value.suggested_filename == "alt - berichtigt.xlsx"
+    page.get_by_text("Gespeichert als alt - berichtigt.xlsx, mit 3 geänderten").wait_for()
     download.value.save_as(tmp_path / "out.xlsx")
-    rows = list(openpyxl.load_workbook(tmp_path / "out.xlsx").active.values)
-    header = list(rows[0])
-    by_id = {row[header.index("id")]: dict(zip(header, row, strict=True)) for row in rows[1:]}
-    assert by_id["M5"]["caption"] == "Eine getigerte Katze sitzt im Zimmer."
-    assert by_id["M5"]["old_caption"] == "Alt-Text folgt"
-    assert by_id["M0"]["caption"] == GOOD["cat.jpg"]
-    assert {row["Freigegeben"] for row in by_id.values()} == {"ja"}
+    book = openpyxl.load_workbook(tmp_path / "out.xlsx")
+    assert book.sheetnames == ["Objekte", "Notizen"]
+    sheet = book["Objekte"]
+    assert sheet["C2"].font.bold
+    rows, original = (list(one.values) for one in (sheet, openpyxl.load_workbook(museum / "alt.xlsx")["Objekte"]))
+    assert rows[0] == (*original[0], "Urteil", "Gründe", "Vorheriger Text")
+    changed = {row: cells[2] for row, cells in enumerate(rows) if cells[:5] != original[row]}
+    assert list(changed) == [6, 7, 8]
+    assert changed[6] == "Eine getigerte Katze sitzt im Zimmer."
+    assert not changed[7]
+    assert changed[8] == "Ein Mann schaut durch eine Kamera."
+    assert rows[6][7] == "Alt-Text folgt"
+    assert rows[9][5] == "Gut"
+
+    page.locator(".check", has_text="M0").locator("textarea").fill("Eine Katze.")
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    page.locator("#again").click()
+    page.locator("#quit").click()
+    assert len(asked) == 2
+    assert "noch in keiner gespeicherten Tabelle" in asked[0]
+    page.get_by_text("Das Programm ist beendet").wait_for(state="hidden")
+    with page.expect_download():
+        page.locator("#csv").click()
+    page.get_by_text("mit 4 geänderten").wait_for()
     page.locator("#quit").click()
     page.get_by_text("Das Programm ist beendet").wait_for()
     assert errors == []
     context.close()
+
+
+def test_a_csv_sheet_comes_back_in_its_own_shape(tmp_path):
+    space = Workspace()
+    text = 'Nr;Notiz;Alt-Text;Bild\r\n1;"zwei\nZeilen";Alt-Text folgt;x.jpg\r\n2;=1+1;Ein Hund läuft.;y.jpg\r\n'
+    try:
+        space.add("alt.csv", text.encode("utf-16"))
+        space.start()
+        space._running.join()
+        row = next(row for row, caption in enumerate(space.captions()) if caption.caption == "Alt-Text folgt")
+        space.correct(row, "Eine Katze; sie sitzt.")
+        texts = NoteTexts(["Urteil", "Gründe", "vorher"], {verdict: str(verdict) for verdict in Verdict}, str)
+        written = space.export(".csv", texts).decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(written, newline=""), delimiter=";"))
+        assert rows[0] == ["Nr", "Notiz", "Alt-Text", "Bild", "Urteil", "Gründe", "vorher"]
+        assert rows[1][:4] == ["1", "zwei\nZeilen", "Eine Katze; sie sitzt.", "x.jpg"]
+        assert rows[1][6] == "Alt-Text folgt"
+        assert rows[2][:4] == ["2", "'=1+1", "Ein Hund läuft.", "y.jpg"]
+        table = need("openpyxl").load_workbook(io.BytesIO(space.export(".xlsx", texts))).active
+        assert table["B2"].value == "x.jpg"
+        assert table["D2"].value == "Eine Katze; sie sitzt."
+    finally:
+        space.close()
 
 
 def test_the_example_works_and_a_bad_sheet_is_said(app, browser, tmp_path):

@@ -103,19 +103,28 @@ def _check_part(path: Path, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> 
             before = chunk[-_LONGEST_WORD:]
 
 
-def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, Row]]:
+def sheet_of(path: Path, book: Any) -> tuple[Any, int]:
+    """The sheet of an open workbook that rows are read from, and the number of its header."""
+    sheet, (number, _) = _captions_in(path, book, Columns())
+    return sheet, number
+
+
+def _captions_in(path: Path, book: Any, columns: Columns) -> tuple[Any, tuple[int, list[str]]]:
     sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or list(book.worksheets)
     for sheet in sheets:
         header = _header_of(sheet, columns)
         if header is not None:
-            break
-    else:
-        raise InputError(
-            f"{path}: no sheet has columns of captions. The first line should name them, among them 'caption' (or Alt-Text,"
-            " description, …)."
-        )
-    if len(sheets) > 1:
-        logger.info(f"{path.name}: the sheet {visible(sheet.title)!r} is read.")
+            if len(sheets) > 1:
+                logger.info(f"{path.name}: the sheet {visible(sheet.title)!r} is read.")
+            return sheet, header
+    raise InputError(
+        f"{path}: no sheet has columns of captions. The first line should name them, among them 'caption' (or Alt-Text,"
+        " description, …)."
+    )
+
+
+def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, Row]]:
+    sheet, header = _captions_in(path, book, columns)
     number, cells = header
     names = _column_names(cells, columns, Place(path, number, "row"))
     width = len(names)
@@ -124,7 +133,7 @@ def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, R
             raise InputError(
                 f"{path}: a sheet has {_MOST_ROWS + 1:,} rows at most; this one says that it has more. Save it again."
             )
-        texts = [_text(value) for value in row]
+        texts = [text_of(value) for value in row]
         if any(texts):
             place = Place(path, place_number, "row")
             padded = [*texts, *[""] * (width - len(texts))]
@@ -149,13 +158,13 @@ def _header_of(sheet: Any, columns: Columns) -> tuple[int, list[str]] | None:
         # What a file says of its own size may be wrong.
         sheet.reset_dimensions()
     for number, row in enumerate(sheet.iter_rows(max_row=_HEADER_ROWS, values_only=True), 1):
-        cells = [_text(value).strip() for value in row]
+        cells = [text_of(value).strip() for value in row]
         if any(cells) and (knows_columns(cells) or set(columns.choice.values()) & set(cells)):
             return number, cells
     return None
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A cell as text: whole numbers without a point, dates as ISO 8601."""
     if value is None:
         return ""

@@ -3,7 +3,10 @@
   const at = (id) => document.getElementById(id);
   const lang = document.documentElement.lang;
   const send = { method: "POST", headers: { "X-Caplens": "app" }, credentials: "same-origin" };
-  let photos = [], sheet = null, shown = 0, total = 0;
+  const pending = new Set();
+  let photos = [], sheet = null, shown = 0, total = 0, unsaved = false;
+
+  function filled(place, values) { return place.dataset.text.replace(/\{(\w+)\}/g, (_, name) => values[name]); }
 
   function complain(text) { at("error").textContent = text; at("error").hidden = !text; }
 
@@ -15,7 +18,7 @@
   }
 
   function ready() {
-    at("photo-count").textContent = photos.length || "";
+    at("photo-count").textContent = photos.length ? filled(at("photo-count"), { count: photos.length }) : "";
     at("sheet-name").textContent = sheet ? sheet.name : "";
     at("start").disabled = !sheet;
   }
@@ -72,14 +75,12 @@
     }
     at("cards").replaceChildren();
     shown = 0;
-    await count();
+    pending.clear();
+    unsaved = false;
+    at("saved").textContent = "";
+    at("counts").textContent = filled(at("counts"), (await ask("/status")).counts);
     await more();
     show("found");
-  }
-
-  async function count() {
-    const counts = (await ask("/status")).counts;
-    at("counts").textContent = at("counts").dataset.text.replace(/\{(\w+)\}/g, (_, name) => counts[name]);
   }
 
   async function run(work) {
@@ -99,8 +100,37 @@
     await check();
   }));
   at("example").addEventListener("click", () => run(async () => { await ask("/example", send); await check(); }));
-  at("again").addEventListener("click", () => { show("put-in"); });
-  at("quit").addEventListener("click", async () => { await fetch("/quit", send); show("gone"); });
+  function mayLeave() { return !(unsaved || pending.size) || confirm(at("saved").dataset.unsaved); }
+  at("again").addEventListener("click", () => { if (mayLeave()) { complain(""); show("put-in"); } });
+  at("quit").addEventListener("click", async () => {
+    if (!mayLeave()) return;
+    unsaved = false;
+    pending.clear();
+    complain("");
+    await fetch("/quit", send);
+    show("gone");
+  });
+  window.addEventListener("beforeunload", (event) => { if (unsaved || pending.size) event.preventDefault(); });
+
+  async function download(name) {
+    complain("");
+    try {
+      // What is still being typed or judged belongs into the sheet too.
+      for (const save of [...pending]) await save();
+      if (pending.size) return;
+      const answer = await fetch(`/export/${name}?lang=${lang}`);
+      if (!answer.ok) throw new Error((await answer.json()).error);
+      const link = element("a");
+      link.href = URL.createObjectURL(await answer.blob());
+      link.download = decodeURIComponent(answer.headers.get("x-name"));
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+      unsaved = false;
+      at("saved").textContent = filled(at("saved"), { name: link.download, count: answer.headers.get("x-changed") });
+    } catch (error) { complain(error.message); }
+  }
+  at("xlsx").addEventListener("click", () => download("captions.xlsx"));
+  at("csv").addEventListener("click", () => download("captions.csv"));
   at("more").addEventListener("click", more);
 
   async function more() {
@@ -121,20 +151,24 @@
   function card(content) {
     const made = element("article", "check");
     if (content.image) {
-      const image = element("img");
+      const frame = element("button", "photo"), image = element("img");
       image.src = `/image/${content.row}`;
       image.alt = at("cards").dataset.alt;
       image.loading = "lazy";
-      made.append(image);
+      frame.append(image);
+      frame.addEventListener("click", () => made.classList.toggle("large"));
+      made.append(frame);
     }
     const words = element("div");
     const verdict = element("p", "verdict"), reasons = element("ul"), text = element("textarea"), kept = element("output", "kept");
+    const accept = element("button", "plain", at("cards").dataset.accept);
     text.value = content.caption;
     text.rows = 2;
     text.lang = content.lang;
     text.dir = content.dir;
     text.setAttribute("aria-label", `${at("cards").dataset.label}: ${content.id}`);
-    words.append(verdict, text, reasons, kept, element("p", "note", [content.id, content.lang].filter(Boolean).join(" · ")));
+    const about = [...new Set([content.id, content.name, content.lang])].filter(Boolean).join(" · ");
+    words.append(verdict, text, reasons, accept, kept, element("p", "note", about));
     made.append(words);
     fill(content);
 
@@ -142,22 +176,40 @@
       made.dataset.verdict = now.verdict;
       verdict.textContent = at("cards").dataset[now.verdict];
       reasons.replaceChildren(...now.reasons.map((reason) => element("li", "", reason)));
+      accept.hidden = now.verdict === "fine";
+      if (now.counts) at("counts").textContent = filled(at("counts"), now.counts);
     }
 
-    let last = text.value, waiting = null;
-    async function save() {
-      if (text.value === last) return;
-      last = text.value;
-      const body = new URLSearchParams({ row: content.row, caption: last });
+    let last = text.value, waiting = null, asking = null;
+    async function judge(fields) {
       try {
-        fill(await ask(`/correct?lang=${lang}`, { ...send, body }));
+        fill(await ask(`/correct?lang=${lang}`, { ...send, body: new URLSearchParams({ row: content.row, ...fields }) }));
         kept.textContent = at("cards").dataset.saved;
-      } catch (error) { complain(error.message); }
+        unsaved = true;
+        at("saved").textContent = "";
+        return true;
+      } catch (error) {
+        kept.textContent = error.message;
+        return false;
+      }
     }
-    text.addEventListener("input", () => { kept.textContent = ""; clearTimeout(waiting); waiting = setTimeout(save, 700); });
+    async function save() {
+      clearTimeout(waiting);
+      await asking;
+      const caption = text.value;
+      if (caption === last) { pending.delete(save); return; }
+      asking = judge({ caption });
+      if (await asking) last = caption;
+      if (text.value === last) pending.delete(save);
+    }
+    text.addEventListener("input", () => {
+      kept.textContent = "";
+      pending.add(save);
+      clearTimeout(waiting);
+      waiting = setTimeout(save, 700);
+    });
     text.addEventListener("change", save);
+    accept.addEventListener("click", async () => { await save(); await judge({ accept: "1" }); });
     return made;
   }
-
-  for (const id of ["xlsx", "csv"]) at(id).href += `?lang=${lang}`;
 })();

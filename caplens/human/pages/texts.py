@@ -27,7 +27,7 @@ class PageTexts:
         self.lang = lang if lang in LANGUAGES else "en"
         self.direction = direction(self.lang)
 
-    def __call__(self, name: str, **values: object) -> str:
+    def __call__(self, name: str, /, **values: object) -> str:
         return _texts()[name][self.lang].format(**values)
 
     def has(self, name: str) -> bool:
