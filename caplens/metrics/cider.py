@@ -34,7 +34,6 @@ _CHUNK_TOKENS = 250_000
 _KEPT_TOKENS = 4_000_000
 _MOST_THREADS = 8
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -58,11 +57,11 @@ def cider(
     return 10 * np.bincount(corpus.entry_of_reference(), similarity, len(corpus)) / corpus.reference_counts
 
 
-def _in_threads(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """The results in order, as many items at a time as there are processors: numpy sorts without holding Python up."""
+def _in_threads(function: Callable[[TokenizedCorpus], T], chunks: Iterable[TokenizedCorpus]) -> Iterator[T]:
+    """The results in order, as many chunks at a time as there are processors: numpy sorts without holding Python up."""
     workers = min(os.cpu_count() or 1, _MOST_THREADS)
     with ThreadPoolExecutor(workers) as pool:
-        remaining = iter(items)
+        remaining = iter(chunks)
         while window := list(islice(remaining, workers)):
             yield from pool.map(function, window)
 
@@ -77,7 +76,7 @@ def _idf_of_corpus(chunks: Iterable[TokenizedCorpus], documents: int) -> list[In
     for counts in _in_threads(_document_counts, chunks):
         for table, (keys, count) in zip(tables, counts, strict=True):
             table.add(keys, count)
-    return list(_in_threads(lambda table: table.inverse(documents), tables))
+    return [table.inverse(documents) for table in tables]
 
 
 def _document_counts(chunk: TokenizedCorpus) -> list[tuple[Keys, Ints]]:

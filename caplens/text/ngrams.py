@@ -10,6 +10,8 @@ from caplens.arrays import Ints
 from caplens.text.corpus import TokenizedCorpus
 
 Keys = NDArray[np.uint64]
+Places = NDArray[np.int32]
+"""Positions in a chunk of a corpus, which has far fewer tokens than 32 bits count."""
 _HASH_BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -62,7 +64,7 @@ def count_ngrams(corpus: TokenizedCorpus, n: int) -> NgramCounts:
     return NgramCounts(gram, text, count, keys, text < len(corpus), pair)
 
 
-def ngram_keys(tokens: NDArray[np.int32], starts: Ints, n: int, vocabulary_size: int) -> Keys:
+def ngram_keys(tokens: NDArray[np.int32], starts: NDArray[np.integer[Any]], n: int, vocabulary_size: int) -> Keys:
     """A 64-bit key for the n-gram at each start.
 
     Token ids are read as digits, so that equal keys mean equal n-grams as long as n digits fit into 64 bits (a vocabulary of
@@ -78,7 +80,7 @@ def ngram_keys(tokens: NDArray[np.int32], starts: Ints, n: int, vocabulary_size:
     return keys
 
 
-def _sorted_windows(corpus: TokenizedCorpus, tokens: NDArray[np.int32], n: int) -> tuple[Ints, Ints]:
+def _sorted_windows(corpus: TokenizedCorpus, tokens: NDArray[np.int32], n: int) -> tuple[Places, Places]:
     """The start positions of all windows of n tokens, sorted by their tokens, and the dense rank of each in that order.
 
     Windows that run from one text into the next are included.
@@ -102,24 +104,24 @@ def _window_ranks(corpus: TokenizedCorpus, tokens: NDArray[np.int32], n: int) ->
     return corpus.cached(f"{n}-gram ranks", lambda: _by_position(*_sorted_windows(corpus, tokens, n)))
 
 
-def _sort_and_rank(codes: Keys) -> tuple[Ints, Ints]:
+def _sort_and_rank(codes: Keys) -> tuple[Places, Places]:
     """The positions sorted by code, then by position, and the dense rank of each code in that order."""
     bits = len(codes).bit_length()
     if len(codes) and int(codes.max()).bit_length() + bits <= 64:
         # Sorting (code, position) as one number is several times as fast as sorting positions by code.
         packed = (codes << np.uint64(bits)) | np.arange(len(codes), dtype=np.uint64)
         packed.sort()
-        order = (packed & np.uint64((1 << bits) - 1)).astype(np.int64)
+        order = (packed & np.uint64((1 << bits) - 1)).astype(np.int32)
         packed >>= np.uint64(bits)
     else:
-        order = np.argsort(codes, kind="stable")
+        order = np.argsort(codes, kind="stable").astype(np.int32)
         packed = codes[order]
-    rank = np.zeros(len(codes), dtype=np.int64)
-    np.cumsum(packed[1:] != packed[:-1], out=rank[1:])
+    rank = np.zeros(len(codes), dtype=np.int32)
+    np.cumsum(packed[1:] != packed[:-1], dtype=np.int32, out=rank[1:])
     return order, rank
 
 
-def _by_position(order: Ints, rank: Ints) -> Keys:
+def _by_position(order: Places, rank: Places) -> Keys:
     """The rank at each position, from ranks in sorted order."""
     ranks = np.empty(len(order), dtype=np.uint64)
     ranks[order] = rank
