@@ -1,6 +1,9 @@
 """A study in PostgreSQL does what one in a file does. CAPLENS_POSTGRESQL is the URL of an empty database."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from extras import need
@@ -56,3 +59,14 @@ def test_a_study_is_not_written_over_and_a_wrong_password_is_one_sentence(url, c
     assert "a study already" in said.err
     with pytest.raises(CaplensError, match="cannot be used"):
         StudyDatabase("postgresql://nobody:wrong@127.0.0.1:1/none")
+
+
+@pytest.mark.slow
+def test_kills_under_load_lose_no_answer(url):
+    """The benchmark in small: it ends with the status 1 if an acknowledged answer is lost, changed or there twice."""
+    arguments = ("--raters", "30", "--answers", "1500", "--kills", "3", "--think", "0.5", "--study", url)
+    program = Path(__file__).parents[2] / "benchmarks" / "study_load.py"
+    done = subprocess.run([sys.executable, program, *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "3 kills" in done.stdout
+    assert "lost 0, changed 0, twice 0" in done.stdout
