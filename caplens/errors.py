@@ -29,7 +29,7 @@ def reason(error: BaseException) -> str:
     return lines[0] if lines and not lines[0].endswith(":") else " ".join(lines[:2]) or type(error).__name__
 
 
-_COMMAND_LINE_NAMES = {"metrics": "metric", "keep_store": "no-store", "above_chance": "below-chance"}
+_COMMAND_LINE_NAMES = {"metrics": "metric", "keep_store": "no-store", "above_chance": "below-chance", "executor": "engine"}
 """Options that the command line calls differently."""
 _FLAGS = ("keep_store", "lossy", "offline", "trust_remote_code", "pool_languages", "above_chance")
 """Options that take no value on the command line."""

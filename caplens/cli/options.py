@@ -13,6 +13,7 @@ from caplens.data.columns import parsed_columns
 from caplens.data.languages import base_language
 from caplens.data.reading import SampleFile
 from caplens.embed.engine import Overlong
+from caplens.embed.executors import ExecutorName
 from caplens.errors import InputError
 from caplens.metrics.external import ExternalScores
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
@@ -198,6 +199,13 @@ class ModelOptions:
     workers: Annotated[
         int | None, _model_option(help="Threads or processes that decode images. \\[default: all processors]", min=1, max=256)
     ] = None
+    engine: Annotated[
+        ExecutorName | None,
+        _model_option(help="What encodes images and texts: this machine, or the nodes of a Ray cluster. \\[default: local]"),
+    ] = None
+    ray_address: Annotated[
+        str | None, _model_option(help="Of the cluster: auto, or HOST:PORT. \\[default: processes of this machine]")
+    ] = None
     store: Annotated[Path | None, _model_option(help="The folder that vectors are kept in. \\[default: the user's cache]")] = None
     no_store: Annotated[bool, _model_option("--no-store", help="Keep no vectors after the run.")] = False
     offline: Annotated[bool, _model_option("--offline", help="Download nothing.")] = False
@@ -233,6 +241,8 @@ class ModelOptions:
             "dtype": self.dtype,
             "batch_size": self.batch_size,
             "workers": self.workers,
+            "executor": self.engine,
+            "ray_address": self.ray_address,
             "store": self.store,
             "keep_store": False if self.no_store else None,
             "offline": self.offline or None,

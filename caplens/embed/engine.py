@@ -20,7 +20,7 @@ from caplens.backbones.load_options import LoadOptions
 from caplens.backbones.registry import LoadKeywords, load_backbone
 from caplens.data.media import ImageSource
 from caplens.embed.decode_pool import ImageItem
-from caplens.embed.executors import EncodedBatch, Executor, LocalExecutor
+from caplens.embed.executors import EncodedBatch, Executor, ExecutorName, LocalExecutor, open_executor
 from caplens.embed.images import UnreadableError, image_key
 from caplens.embed.keys import Text, file_version, text_key
 from caplens.embed.sequences import FrameEmbeddings, SequenceEncoder
@@ -247,6 +247,8 @@ def open_engine(
     workers: int | None = None,
     overlong: Overlong = "truncate",
     long: str | None = None,
+    executor: ExecutorName = "local",
+    ray_address: str | None = None,
     **keywords: Unpack[LoadKeywords],
 ) -> Engine:
     """An engine for the model of this name.
@@ -265,12 +267,16 @@ def open_engine(
         See `Engine`.
     long
         The old name of `overlong`.
+    executor, ray_address
+        What computes vectors: this machine, or a cluster of Ray, and where that is.
     """
     if long is not None:
         warnings.warn("open_engine(long=…) is deprecated; use overlong='truncate' or 'split'.", DeprecationWarning, stacklevel=2)
         overlong = "truncate" if long == "cut" else "split"
     backbone = load_backbone(model, load, **keywords)
-    return Engine(backbone, _open_store(store) if keep_store else None, batch_size=batch_size, workers=workers, overlong=overlong)
+    spread = open_executor(executor, backbone, ray_address, batch_size, workers)
+    kept = _open_store(store) if keep_store else None
+    return Engine(backbone, kept, batch_size=batch_size, workers=workers, overlong=overlong, executor=spread)
 
 
 def _open_store(store: Store | str | PathLike[str] | None) -> Store:

@@ -16,6 +16,7 @@ from caplens.backbones.mini import DEFAULT
 from caplens.data.languages import base_language
 from caplens.embed import Engine, Store, open_engine
 from caplens.embed.engine import Overlong
+from caplens.embed.executors import ExecutorName, open_executor
 from caplens.embed.videos import DEFAULT_FRAMES, FrameChoice, check_choice
 from caplens.errors import InputError
 from caplens.metrics.document_frequency import DocumentFrequency
@@ -44,6 +45,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "fps": (int, float),
     "idf": (str, PathLike),
     "qe_model": (str,),
+    "executor": (str,),
+    "ray_address": (str,),
 }
 """Option -> what its value may be, beside None."""
 
@@ -88,6 +91,8 @@ class ScoringOptions:
         The captions by which EMScore knows rare words: a file, or `none`. By default the references, else the captions.
     qe_model
         The folder of the model of COMETKiwi, XCOMET or MetricX.
+    executor, ray_address
+        What encodes images and texts: this machine (`local`), or the nodes of a Ray cluster (`ray`) at an address.
     """
 
     lang: str | None = None
@@ -112,6 +117,8 @@ class ScoringOptions:
     fps: float | None = None
     idf: str | PathLike[str] | None = None
     qe_model: str | None = None
+    executor: ExecutorName = "local"
+    ray_address: str | None = None
 
     def __post_init__(self) -> None:
         for name, types in _TYPES.items():
@@ -154,7 +161,8 @@ class ScoringOptions:
             return self.model
         if isinstance(self.model, Backbone):
             store = self.store if isinstance(self.store, Store) else None if self.store is None else Store(self.store)
-            return Engine(self.model, store, batch_size=self.batch_size, workers=self.workers, overlong=self.overlong)
+            executor = open_executor(self.executor, self.model, self.ray_address, self.batch_size, self.workers)
+            return Engine(self.model, store, overlong=self.overlong, executor=executor)
         return open_engine(
             DEFAULT if self.model is None else self.model,
             store=self.store,
@@ -163,6 +171,8 @@ class ScoringOptions:
             batch_size=self.batch_size,
             workers=self.workers,
             overlong=self.overlong,
+            executor=self.executor,
+            ray_address=self.ray_address,
         )
 
     def load_options(self) -> LoadOptions:
@@ -208,3 +218,5 @@ class ScoringKeywords(TypedDict, total=False):
     fps: float | None
     idf: str | PathLike[str] | None
     qe_model: str | None
+    executor: ExecutorName
+    ray_address: str | None
