@@ -69,7 +69,7 @@ def test_the_command_line_has_every_scoring_option():
     from caplens.cli.options import MetricOptions
 
     options = {field.name for group in (ModelOptions, MetricOptions) for field in fields(group)} - {"images", "metric"}
-    renamed = {"no_store": "keep_store"}
+    renamed = {"no_store": "keep_store", "engine": "executor"}
     assert {renamed.get(name, name) for name in options} | {"lang"} == {f.name for f in fields(ScoringOptions)}
 
 

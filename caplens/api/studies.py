@@ -96,12 +96,16 @@ def create_study(
     if is_file:
         ensure_writable(study)
     content = study_items(settings, systems, langs, lang, baseline)
-    with replacing(study) if is_file else nullcontext(study) as place:
+    with replacing(study, new=True) if is_file else nullcontext(study) as place:
         if is_file:
             Path(place).unlink()
-        database = StudyDatabase(place, create=True)
-        token = database.fill(settings, content.paths, content.items)
-        database.close()
+        try:
+            database = StudyDatabase(place, create=True, name=str(study))
+            token = database.fill(settings, content.paths, content.items)
+            database.close()
+        finally:
+            for suffix in ("-wal", "-shm") if is_file else ():
+                Path(f"{place}{suffix}").unlink(missing_ok=True)
         if is_file:
             # It names people.
             Path(place).chmod(0o600)

@@ -4,6 +4,7 @@ Such a model may bring Python code. It is run only if the user says so: `trust_r
 while a model is opened the libraries' own function that imports such code refuses to, whatever a configuration file says.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ _IMPORTERS = (
 )
 """The functions, by module and name, that import the code of models, and that of kernels which a configuration names."""
 _MOST_LAYERS = 1000
+_WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+"""The environment variable by which PyTorch reads tensors only, whatever it is asked for."""
 _allowed: ContextVar[bool | None] = ContextVar("caplens_code", default=None)
 """Whether models may bring code; None where it is not caplens that opens one."""
 
@@ -46,10 +49,17 @@ def code_of_models(allowed: bool) -> Iterator[None]:
         if module.partition(".")[0] in sys.modules and find_spec(module) is not None:
             _guard(import_module(module), function)
     token = _allowed.set(allowed)
+    before = os.environ.get(_WEIGHTS_ONLY)
+    # Whatever a model's settings say, PyTorch unpickles nothing but tensors.
+    os.environ[_WEIGHTS_ONLY] = "1"
     try:
         yield
     finally:
         _allowed.reset(token)
+        if before is None:
+            del os.environ[_WEIGHTS_ONLY]
+        else:
+            os.environ[_WEIGHTS_ONLY] = before
 
 
 def _guard(module: Any, function: str) -> None:

@@ -14,8 +14,11 @@ from caplens.backbones.pretrained import library, open_sentence_transformer
 from caplens.backbones.torch_backbone import LoadedModel, PairedTextBackbone
 from caplens.data.files import Source
 from caplens.data.formats.json_document import read_document
+from caplens.data.replacing import is_special
 from caplens.errors import CaplensError, InputError, option, reason
 
+_OPENING = ("_args", "_kwargs")
+"""The end of settings that are passed on to what opens files."""
 _IMAGE_MODELS = {"clip-vit-b-32-multilingual-v1": "st:sentence-transformers/clip-ViT-B-32"}
 """The end of the text model's name -> the image model."""
 
@@ -28,6 +31,9 @@ class SentenceTransformer(PairedTextBackbone):
 
     def load(self) -> LoadedModel:
         library(self.name, "st")
+        for path in self.folder.rglob("*"):
+            if is_special(path):
+                raise InputError(f"{path}: this is no file, but a device or a pipe. Get the model again.")
         if not self.options.trust_remote_code:
             _refuse_code(self.folder)
         try:
@@ -84,7 +90,18 @@ def _layout(options: LoadOptions) -> Layout:
 
 
 def _refuse_code(folder: Path) -> None:
-    """Raise an error if the model names classes outside its library: versions before 6 run those of a local folder unasked."""
+    """Raise an error if the model names classes outside its library, or says how files are opened.
+
+    Versions before 6 run classes of a local folder unasked, and pass options on to what unpickles.
+    """
+    for path in folder.rglob("*config*.json"):
+        settings = read_json(path)
+        opening = next((name for name in settings if name.endswith(_OPENING) and settings[name]), None)
+        if opening is not None:
+            raise InputError(
+                f"{path}: {opening!r} says how the model's files are opened, which only a trusted model may."
+                f" {option('trust_remote_code', 'True')} allows it."
+            )
     classes = {str(module.get("type", "")): "sentence_transformers." for module in _read_modules(folder)}
     for path in folder.rglob("config.json"):
         function = read_json(path).get("activation_function")

@@ -46,6 +46,8 @@ class Alignment(NamedTuple):
     """System -> captions whose id another system lacks."""
     repeated: dict[str, int]
     """System -> captions left out because their id appears twice."""
+    contradicted: int = 0
+    """Captions about which systems have different references."""
 
     def warnings(self) -> list[str]:
         unpaired = [
@@ -54,7 +56,12 @@ class Alignment(NamedTuple):
         repeated = [
             f"{name}: {count} captions whose ids appear twice were left out." for name, count in self.repeated.items() if count
         ]
-        return unpaired + repeated
+        contradicted = (
+            [f"{self.contradicted} captions have other references in one file than in another; each is scored against its own."]
+            if self.contradicted
+            else []
+        )
+        return unpaired + repeated + contradicted
 
 
 def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
@@ -75,7 +82,9 @@ def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
         raise InputError(f"the systems have no id in common ({examples}); use the same ids (and languages) in every file.")
     _check_same_images(list(by_key.values()), common)
     unpaired = {name: len(samples) - len(common) for name, samples in by_key.items()}
-    return Alignment({name: [samples[key] for key in common] for name, samples in by_key.items()}, unpaired, repeated)
+    contradicted = sum(len({samples[key].references for samples in by_key.values()} - {()}) > 1 for key in common)
+    paired = {name: [samples[key] for key in common] for name, samples in by_key.items()}
+    return Alignment(paired, unpaired, repeated, contradicted)
 
 
 def _check_same_images(systems: Sequence[Mapping[SampleKey, Sample]], common: Sequence[SampleKey]) -> None:

@@ -66,10 +66,11 @@ def _named_twice(path: str | os.PathLike[str]) -> InputError:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], *, new: bool = False) -> Iterator[Path]:
     """A temporary file beside `path` to write to; it becomes `path` only if the block succeeds.
 
-    A symbolic link is followed. A device or pipe gets the content once it is complete.
+    A symbolic link is followed. A device or pipe gets the content once it is complete. With `new`, it is an error if there is a
+    file of this name by then, and the file keeps the rights that the block gives it.
     """
     target = _real(path)
     special = is_special(target)
@@ -80,13 +81,24 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             with temporary.open("rb") as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out)
         else:
-            # What only its owner could read stays so. Some writers replace the temporary file by one of their own rights.
-            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else default_mode())
-            os.replace(temporary, target)
+            _move_new(temporary, target) if new else _move(temporary, target)
+    except FileExistsError:
+        raise InputError(f"{target}: this file exists already. Choose another, or remove it.") from None
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _move(temporary: Path, target: Path) -> None:
+    # What only its owner could read stays so. Some writers replace the temporary file by one of their own rights.
+    temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else default_mode())
+    os.replace(temporary, target)
+
+
+def _move_new(temporary: Path, target: Path) -> None:
+    """Unlike renaming, linking never takes the place of another file. The file keeps the rights that it was given."""
+    os.link(temporary, target)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """From a row (a mapping of names to values) to a `Sample` and back. Every value is checked here."""
 
+from collections.abc import Container
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
@@ -231,3 +232,10 @@ def _missing(name: str, row: Row, place: Place) -> InputError:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name of a column that makes room for one of ours."""
+    while name in taken:
+        name += " (input)"
+    return name

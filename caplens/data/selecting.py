@@ -10,6 +10,7 @@ from caplens.data.extracted import original_name
 from caplens.data.formats import parquet
 from caplens.data.reading import SampleFile
 from caplens.data.replacing import replacing
+from caplens.data.rows import free_name
 from caplens.data.sample import Sample
 from caplens.data.writing import format_of, write_samples
 from caplens.errors import InputError
@@ -43,7 +44,9 @@ def _selected(samples: SampleFile, kept: Flags, scores: Floats, column: str) -> 
             break
         if kept[row]:
             image = original_name(sample.image) if isinstance(sample.image, str) else sample.image
-            meta = {**sample.meta, column: round(float(scores[row]), 6)}
+            # As in results, a column of the input that has the name of the scores gets another.
+            meta = {free_name(name, sample.meta) if name == column else name: value for name, value in sample.meta.items()}
+            meta[column] = round(float(scores[row]), 6)
             yield replace(sample, image=image, meta=meta)
     if row != len(kept) - 1:
         raise InputError(f"{Path(samples.path)}: the file changed while it was read. Run the command again.")

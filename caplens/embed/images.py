@@ -34,6 +34,8 @@ _SEVERAL_SCANS_BYTES = 6
 """The same for a JPEG of several scans, whose coefficients are kept until the last."""
 _TILE_WIDTH, _TILE_HEIGHT, _ROWS_PER_STRIP = 322, 323, 278
 """Tags of a TIFF."""
+_JPEG, _EXIF, _MOST_EXIF = b"\xff\xd8", b"Exif\0\0", 100
+"""What a JPEG and each segment of EXIF begin with. Programs write one, or a few of 64 KB each."""
 _SCAN, _MOST_SCANS = b"\xff\xda", 100
 """What each scan of a JPEG begins with. Programs write about ten."""
 _ISO_MEDIA, _ISO_MEDIA_AT = b"ftyp", 4
@@ -149,6 +151,7 @@ def _formats() -> tuple[str, ...]:
 
 def _identified(file: IO[bytes], name: str) -> Image.Image:
     """The image of a file, of which only the header was read."""
+    _check_exif(file, name)
     try:
         return Image.open(file, formats=_formats())
     except UnidentifiedImageError:
@@ -160,6 +163,14 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
         raise TooLargeError(f"{name} has more pixels than can be unpacked safely") from None
     except Exception as error:
         raise _damaged(name, error) from None
+
+
+def _check_exif(file: IO[bytes], name: str) -> None:
+    """Of a JPEG: Pillow puts its segments of EXIF together one by one, each time anew."""
+    file.seek(0)
+    if file.read(len(_JPEG)) == _JPEG and file.read().count(_EXIF) > _MOST_EXIF:
+        raise UnreadableError(f"{name} is a JPEG with more than {_MOST_EXIF} segments of EXIF")
+    file.seek(0)
 
 
 def _needed(image: Image.Image, name: str) -> int:

@@ -14,13 +14,11 @@ from typing import NamedTuple
 from caplens.data.cache import cache_folder
 from caplens.data.files import expanded, open_regular
 from caplens.data.temporary import new_scratch_folder
-from caplens.embed.vector_file import COLUMNS, LOCK_TIMEOUT, ModelVectors, is_damage, remove
+from caplens.embed.vector_file import COLUMNS, LOCK_TIMEOUT, SQLITE, ModelVectors, is_damage, remove
 from caplens.errors import InputError, option
 
 _SUFFIX = ".vectors"
 _NAME = re.compile(f"[0-9a-f]{{32}}{re.escape(_SUFFIX)}")
-_SQLITE = b"SQLite format 3\0"
-"""What a file of SQLite begins with."""
 _UNKNOWN = "unknown"
 """The model of a file whose row about it is damaged, until it is used again."""
 _UNFINISHED, _FOREIGN = "it is being made", "it is not a store of caplens"
@@ -99,7 +97,7 @@ class Store:
                 size += part.stat().st_size
         try:
             with open_regular(path) as file:
-                start, used = file.read(len(_SQLITE)), os.fstat(file.fileno()).st_mtime
+                start, used = file.read(len(SQLITE)), os.fstat(file.fileno()).st_mtime
         except OSError as error:
             return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, 0.0, path, error.strerror)
         # Another process may be making the file; and a file that is none of ours is not for us to remove.
@@ -110,7 +108,9 @@ class Store:
         for mode in ("mode=ro", "immutable=1"):
             try:
                 with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=LOCK_TIMEOUT)) as connection:
-                    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+                    # A view, which would run what somebody else wrote, is none of ours.
+                    objects = connection.execute("SELECT name, type FROM sqlite_master").fetchall()
+                    tables = {name if kind != "view" else f"{name} ({kind})" for name, kind in objects}
                     if "about" not in tables:
                         unopened = _FOREIGN if tables else _UNFINISHED
                         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, unopened)
@@ -145,7 +145,7 @@ def _foreign(path: Path, start: bytes) -> str | None:
     """Why a file is not a store of ours, whole or damaged, if it is not."""
     if not start:
         return _UNFINISHED
-    return None if _NAME.fullmatch(path.name) and start == _SQLITE else _FOREIGN
+    return None if _NAME.fullmatch(path.name) and start == SQLITE else _FOREIGN
 
 
 def default_store() -> Store:

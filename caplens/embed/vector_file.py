@@ -7,6 +7,7 @@ carries a checksum; a row, or a whole file, that is damaged is treated as missin
 """
 
 import os
+import shutil
 import sqlite3
 import time
 import weakref
@@ -35,6 +36,10 @@ _LOCK_PAUSE = 0.01
 _KEYS_PER_QUERY = 500
 _VERSIONS, _KNOWN_VERSIONS = slice(18, 20), (1, 2)
 """Where a file of SQLite says which version of the format it has, for writing and for reading."""
+SQLITE = b"SQLite format 3\0"
+"""What a file of SQLite begins with."""
+_PAGE_SIZE = 16384
+_DAMAGED = ".damaged"
 _SMALL_STEPS = 512
 """Rows that are tried one by one after a damaged one."""
 _ENVIRONMENT_ERRORS = {
@@ -152,16 +157,22 @@ class ModelVectors:
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 if not self._is_damage(error):
                     raise self._unusable(error) from None
-                return self._rewrite({table: _salvaged(self.path, table) for table in COLUMNS}), -1
+                return self._rewrite(), -1
 
-    def _rewrite(self, rows: Mapping[str, Sequence[tuple[bytes, bytes, int]]]) -> int:
-        """Put a new file with these entries in the place of this one, complete or not at all; returns their number."""
+    def _rewrite(self) -> int:
+        """Put a new file with what can be read in the place of this one, complete or not at all; returns how much that is.
+
+        Where that is nothing, the damaged file is kept under another name.
+        """
         self.close()
+        rows = _salvaged(self.path)
         fresh = ModelVectors(temporary_file(self.path.parent, self.path.name), self._model, self._fingerprint, self._used)
         try:
             for table, entries in rows.items():
                 fresh._insert(table, entries)
             fresh.close()
+            if not any(rows.values()):
+                os.replace(self.path, self.path.with_name(self.path.name + _DAMAGED))
             _remove_side_files(self.path)
             os.replace(fresh.path, self.path)
         finally:
@@ -189,7 +200,7 @@ class ModelVectors:
                     raise self._unusable(error) from None
                 damaged = True
             logger.warning(f"{self.path}: the store of vectors is damaged; what can be read of it is kept")
-            self._rewrite({table: _salvaged(self.path, table) for table in COLUMNS})
+            self._rewrite()
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -225,7 +236,7 @@ class ModelVectors:
         connection = sqlite3.connect(self.path, timeout=LOCK_TIMEOUT, check_same_thread=False)
         weakref.finalize(self, connection.close)
         # A page should hold several vectors.
-        connection.execute("PRAGMA page_size = 16384")
+        connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
         use_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         # In one transaction, so that nobody finds tables without the row that says whose they are.
@@ -262,7 +273,34 @@ def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[tuple[bytes, 
     return [(key, data, number) for key, data, number, checksum in rows if _checksum(key, data, number) == checksum]
 
 
-def _salvaged(path: Path, table: str) -> list[tuple[bytes, bytes, int]]:
+def _salvaged(path: Path) -> dict[str, list[tuple[bytes, bytes, int]]]:
+    """Table -> the intact entries of a damaged file; where there are none, of a copy whose header is as we write it."""
+    rows = {table: _entries(path, table) for table in COLUMNS}
+    if any(rows.values()):
+        return rows
+    copy = temporary_file(path.parent, path.name)
+    try:
+        shutil.copyfile(path, copy)
+        with copy.open("r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            for place, content in _header(size).items():
+                file.seek(place)
+                file.write(content)
+        return {table: _entries(copy, table) for table in COLUMNS}
+    finally:
+        remove(copy)
+
+
+def _header(size: int) -> dict[int, bytes]:
+    """Place -> what a file of SQLite that we wrote has there: the format, and how many pages there are, none of them free."""
+    zero = bytes(4)
+    pages = (size // _PAGE_SIZE).to_bytes(4, "big")
+    # The number of pages counts only where the two counters of changes, at 24 and 92, agree.
+    sizes = _PAGE_SIZE.to_bytes(2, "big") + b"\x01\x01\x00\x40\x20\x20" + zero + pages + zero + zero
+    return {0: SQLITE + sizes, 44: b"\0\0\0\x04", 52: zero, 56: b"\0\0\0\x01", 64: zero, 92: zero}
+
+
+def _entries(path: Path, table: str) -> list[tuple[bytes, bytes, int]]:
     """The intact entries of a damaged file, as far as they can be read. Indexes, which may be what is damaged, are not used."""
     rows: list[tuple[bytes, bytes, int, int]] = []
     query = f"SELECT rowid, {COLUMNS[table]} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from caplens.errors import InputError
 from caplens.human.assignment import DONE, EXPIRED, LEASED, Rater, lease_if_free
-from caplens.human.database import StudyDatabase
+from caplens.human.database import OPEN, PAUSED, PILOT, StudyDatabase
 from caplens.human.settings import LARGEST_CHOICE, StudySettings, StudyTask
-from caplens.human.tables import answers, assignments, items
+from caplens.human.tables import answers, assignments, items, study
 from caplens.text.unicode import is_spaceless
 from caplens.text.words import split
 
@@ -94,6 +94,8 @@ def save_answer(
     """
     settings, now = database.settings, time.time()
     with database.writing() as connection:
+        # What was open when the study was paused can still be sent.
+        _check_state(connection, (OPEN, PILOT, PAUSED))
         row = _owned(connection, rater, assignment)
         if step not in _steps(settings, row):
             raise WrongAnswerError("not yours")
@@ -115,6 +117,12 @@ def save_answer(
         detail = {"assignment": assignment, "step": step, **({} if old is None else {"before": old})}
         database.record(connection, rater.name, "answer" if old is None else "change", detail)
     return True
+
+
+def _check_state(connection: Connection, allowed: tuple[str, ...]) -> None:
+    state = connection.execute(select(study.c.state)).scalar_one()
+    if state not in allowed:
+        raise WrongAnswerError(state)
 
 
 def _owned(connection: Connection, rater: Rater, assignment: int) -> Row[Any]:
@@ -146,6 +154,7 @@ def take_back(database: StudyDatabase, rater: Rater) -> bool:
     """Undo the rater's last answer, so that its item is before them again; False where there is none."""
     now = time.time()
     with database.writing() as connection:
+        _check_state(connection, (OPEN, PILOT))
         last = connection.execute(
             select(answers.c.assignment_id, answers.c.step, answers.c.value, assignments.c.state)
             .join(assignments, assignments.c.id == answers.c.assignment_id)

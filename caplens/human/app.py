@@ -82,6 +82,7 @@ class _Desk:
             ("/open/{token}", "GET", self.let_in),
             ("/", "GET", self.page),
             ("/static/{name}", "GET", self.static),
+            ("/clear", "POST", self.clear),
             ("/upload", "POST", self.upload),
             ("/example", "POST", self.example),
             ("/check", "POST", self.check),
@@ -129,6 +130,10 @@ class _Desk:
             return PlainTextResponse("There is no such file.", 404)
         return Response(files("caplens.human.pages").joinpath(name).read_bytes(), media_type=_STATIC[name])
 
+    def clear(self, _: _Visit) -> Response:
+        self._workspace.clear()
+        return _json({})
+
     def upload(self, visit: _Visit) -> Response:
         self._workspace.add(visit.query.get("name", ""), visit.body)
         return _json({"sheet": self._workspace.sheet is not None})
@@ -155,7 +160,7 @@ class _Desk:
         say = self._say_in(visit.query.get("lang", visit.lang))
         captions = self._workspace.captions()
         cards = [_card(start + number, caption, say) for number, caption in enumerate(captions[start : start + _PAGE])]
-        return _json({"cards": cards, "total": len(captions)})
+        return _json({"cards": cards, "total": len(captions), "check": self._workspace.checks})
 
     def image(self, _: _Visit, row: str) -> Response:
         path = self._workspace.image(_row(row))
@@ -169,8 +174,11 @@ class _Desk:
     def correct(self, visit: _Visit) -> Response:
         form = visit.form()
         row = _row(form.get("row", ""))
-        accepted = "accept" in form
-        checked = self._workspace.accept(row) if accepted else self._workspace.correct(row, form.get("caption", ""))
+        check = _row(form.get("check", ""))
+        if "accept" in form:
+            checked = self._workspace.accept(row, check)
+        else:
+            checked = self._workspace.correct(row, form.get("caption", ""), check)
         card = _card(row, checked, self._say_in(visit.query.get("lang", visit.lang)))
         return _json({**card, "counts": self._counts()})
 

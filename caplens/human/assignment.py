@@ -195,16 +195,17 @@ def _lease(
     connection: Connection, database: StudyDatabase, rater: Rater, item: Row[Any], batch: int, *, repeat: bool, now: float
 ) -> None:
     values = {
-        "swapped": len(item.captions) > 1 and random.SystemRandom().random() < 0.5,
         "state": LEASED,
         "batch": batch,
         "opened": now,
         "expires": now + 60 * database.settings.lease_minutes,
     }
     key = {"item_id": item.id, "rater_id": rater.id, "repeat": repeat}
+    # An item that comes again keeps its sides: a page that was opened before may still send its answer.
     old = update(assignments).where(*(assignments.c[name] == value for name, value in key.items())).values(**values)
     if not connection.execute(old).rowcount:
-        connection.execute(assignments.insert().values(**key, **values))
+        swapped = len(item.captions) > 1 and random.SystemRandom().random() < 0.5
+        connection.execute(assignments.insert().values(**key, **values, swapped=swapped))
     if not item.is_gold and not repeat:
         connection.execute(update(items).where(items.c.id == item.id).values(load=items.c.load + 1))
 

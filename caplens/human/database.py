@@ -3,6 +3,7 @@
 import hashlib
 import re
 import secrets
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple
 from alembic import command
 from alembic.config import Config
 from alembic.util.exc import CommandError
-from sqlalchemy import create_engine, event, inspect, select
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, create_engine, event, inspect, select
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoResultFound
 
 from caplens.errors import CaplensError, InputError, reason
 from caplens.human.settings import StudySettings
@@ -55,15 +56,17 @@ class StudyDatabase:
         A file of SQLite, or a URL such as `postgresql://user@host/name`.
     create
         Whether the tables are made; without it they must exist.
+    name
+        What messages call it, if not by its place.
     """
 
-    def __init__(self, place: str | PathLike[str], *, create: bool = False) -> None:
+    def __init__(self, place: str | PathLike[str], *, create: bool = False, name: str | None = None) -> None:
         self.is_file = "://" not in str(place)
         # Messages do not show a password.
-        self.place = _PASSWORD.sub(r"\1:***@", str(place))
+        self.place = _PASSWORD.sub(r"\1:***@", name or str(place))
         if self.is_file:
             _check_file(Path(place), create)
-        url = f"sqlite:///{Path(place).absolute()}" if self.is_file else _checked_url(str(place))
+        url = URL.create("sqlite", database=str(Path(place).absolute())) if self.is_file else _checked_url(str(place))
         options: dict[str, Any] = (
             {"connect_args": {"timeout": _WAIT}} if self.is_file else {"pool_pre_ping": True, "pool_size": 20}
         )
@@ -86,7 +89,8 @@ class StudyDatabase:
         config.set_main_option("script_location", "caplens.human:migrations")
         config.set_main_option("path_separator", "os")
         with self._problems(), self.engine.connect() as connection:
-            exists = inspect(connection).has_table("study")
+            tables = inspect(connection)
+            exists = tables.has_table("study") and tables.has_table("alembic_version")
             if not exists and not create:
                 raise InputError(f"{self.place}: this is not a study. Make one with: caplens study create FILE… -o {self.place}")
             if exists and create:
@@ -110,6 +114,10 @@ class StudyDatabase:
             yield
         except DBAPIError as error:
             raise CaplensError(f"{self.place}: the database cannot be used ({reason(error.orig or error)}).") from None
+        except (ValueError, NoResultFound) as error:
+            if isinstance(error, InputError):
+                raise
+            raise CaplensError(f"{self.place}: the study is damaged ({reason(error)}).") from None
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -223,8 +231,18 @@ def _nothing() -> Iterator[None]:
 
 
 def _check_file(path: Path, create: bool) -> None:
-    if not create and not path.is_file():
+    if create:
+        return
+    if not path.is_file():
         raise InputError(f"{path}: there is no such study. Make one with: caplens study create FILE… -o {path}")
+    # Opening it as a study would change a file that is something else.
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise CaplensError(f"{path}: the database cannot be used ({error}).") from None
+    if not {"study", "alembic_version"} <= tables:
+        raise InputError(f"{path}: this is not a study. Make one with: caplens study create FILE… -o {path}")
 
 
 def _checked_url(url: str) -> str:

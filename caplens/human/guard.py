@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
 
 _PER_SECOND, _BURST = 20.0, 60.0
-"""Requests of one visitor, by cookie or address."""
+"""Requests of one visitor, by address and cookie."""
+_MANY = 30
+"""Times as many of one address: the raters of an institute may share one."""
 _MOST_VISITORS = 10_000
 _READ_ON = 4 << 20
 """Bytes over the limit that are read and dropped: who is still sending does not hear the answer."""
@@ -40,7 +42,8 @@ class Guard:
     """An ASGI application around another: large and slow bodies, floods and unknown methods end here."""
 
     def __init__(self, application: Application, *, secure: bool = False, limits: "Limits | None" = None) -> None:
-        self._application, self._buckets = application, _Buckets()
+        self._application = application
+        self._visitors, self._addresses = _Buckets(_PER_SECOND, _BURST), _Buckets(_MANY * _PER_SECOND, _MANY * _BURST)
         self._limits = limits or Limits()
         headers = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if secure else {})}
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -59,7 +62,7 @@ class Guard:
                 message = {**message, "headers": [*headers, *self._headers]}
             await send(message)
 
-        if self._limits.requests and not self._buckets.allow(_visitor(scope)):
+        if self._limits.requests and not self._may_ask(scope):
             await _refuse(send_guarded, 429, "Too many requests. Wait a moment, and load the page again.")
             return
         if scope["method"] not in ("GET", "HEAD", "POST"):
@@ -71,11 +74,11 @@ class Guard:
             return
         await self._application(scope, _received(body), send_guarded)
 
-
-def _visitor(scope: MutableMapping[str, Any]) -> bytes:
-    cookies = next((value for name, value in scope["headers"] if name == b"cookie"), b"")
-    address = (scope.get("client") or ("",))[0].encode()
-    return address + b" " + bytes(cookies)[:300]
+    def _may_ask(self, scope: MutableMapping[str, Any]) -> bool:
+        """Cookies can be made up, so that all visitors of one address have a limit too."""
+        cookies = next((value for name, value in scope["headers"] if name == b"cookie"), b"")
+        address = (scope.get("client") or ("",))[0].encode()
+        return self._addresses.allow(address) and self._visitors.allow(address + b" " + bytes(cookies)[:300])
 
 
 async def _body(receive: Receive, limits: Limits) -> bytes | None:
@@ -119,13 +122,14 @@ async def _refuse(send: Send, status: int, text: str) -> None:
 class _Buckets:
     """A token bucket for each visitor."""
 
-    def __init__(self) -> None:
+    def __init__(self, per_second: float, burst: float) -> None:
+        self._per_second, self._burst = per_second, burst
         self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
     def allow(self, visitor: bytes) -> bool:
         now = time.monotonic()
-        left, last = self._left.pop(visitor, (_BURST, now))
-        left = min(_BURST, left + (now - last) * _PER_SECOND)
+        left, last = self._left.pop(visitor, (self._burst, now))
+        left = min(self._burst, left + (now - last) * self._per_second)
         self._left[visitor] = (max(0.0, left - 1), now)
         if len(self._left) > _MOST_VISITORS:
             self._left.popitem(last=False)

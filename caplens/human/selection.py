@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caplens.data.files import Source
+from caplens.data.files import Source, max_line_bytes
 from caplens.data.formats.photo_folder import place_of
 from caplens.data.languages import CROSSMODAL_3600, base_language
 from caplens.data.sample import Sample
@@ -23,6 +23,7 @@ from caplens.results.selection import LEVELS, SelectedImage
 
 _COLUMNS = ("lang", "level", "name", "south", "west", "north", "east")
 _NAMES = (("latitude", "lat"), ("longitude", "lon", "lng", "long"))
+_PLACE_NAMES = frozenset(name for names in _NAMES for name in names)
 
 
 class Region(NamedTuple):
@@ -53,9 +54,11 @@ def read_regions(path: str | PathLike[str] | None = None) -> list[Region]:
         with Source(path) as source:
             text, name = source.text(), str(path)
     regions = []
-    rows = csv.DictReader(text.splitlines(), delimiter="\t")
-    if rows.fieldnames is None or set(_COLUMNS) - set(rows.fieldnames):
-        raise InputError(f"{name}: a table of regions has the columns {', '.join(_COLUMNS)}, with tabs between them.")
+    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    csv.field_size_limit(max_line_bytes())
+    header = list(rows.fieldnames or ())
+    if set(_COLUMNS) - set(header) or len(set(header)) < len(header):
+        raise InputError(f"{name}: a table of regions has the columns {', '.join(_COLUMNS)}, each once, with tabs between them.")
     for number, row in enumerate(rows, 2):
         try:
             south, west, north, east = (float(row[column]) for column in _COLUMNS[3:])
@@ -81,7 +84,10 @@ def located(samples: Iterable[Sample]) -> tuple[list[Candidate], list[str]]:
 
 
 def _place_in_columns(sample: Sample) -> tuple[float, float] | None:
-    columns = {name.lower(): value for name, value in sample.meta.items()}
+    columns: dict[str, object] = {}
+    for name, value in sample.meta.items():
+        if columns.setdefault(name.lower(), value) != value and name.lower() in _PLACE_NAMES:
+            raise InputError(f"sample {sample.id!r}: there are two columns {name.lower()!r} with different values. Remove one.")
     values = [next((columns[name] for name in names if columns.get(name) not in (None, "")), None) for names in _NAMES]
     if any(value is None for value in values):
         return None
@@ -142,6 +148,8 @@ def select_by_language(
         raise InputError("name each language once, and at least one image for each.")
     if not candidates:
         raise InputError("no image says where it was taken: give columns latitude and longitude, or photos with GPS in EXIF.")
+    # Several captions of one image are one candidate.
+    candidates = list({one.sample.image or one.sample.id: one for one in reversed(candidates)}.values())[::-1]
     if len(candidates) < per_language * len(languages):
         raise InputError(
             f"{len(languages)} languages with {per_language:,} images each need {per_language * len(languages):,}, and the place"

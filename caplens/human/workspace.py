@@ -15,13 +15,14 @@ from caplens.data.inputs import read_captions
 from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
 from caplens.data.temporary import new_scratch_folder
-from caplens.errors import CaplensError, InputError
+from caplens.errors import CaplensError, InputError, reason
 from caplens.human.corrected_sheet import FORMATS, SheetChange, write_corrected
 from caplens.metrics.clipscore import ClipScore
 from caplens.metrics.options import ScoringOptions
 from caplens.progress import Advance, shown_by
 from caplens.results.base import ROW_WRITERS, ResultRow
 from caplens.results.check import CheckedCaption, CheckResult, Verdict
+from caplens.terminal import visible
 
 SHEETS = (".xlsx", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")
 _EXAMPLE_PHOTOS = ("astronaut.jpg", "camera.jpg", "cat.jpg", "officer.jpg", "rocket.jpg")
@@ -50,6 +51,10 @@ class Workspace:
         self.photos.mkdir()
         self.sheet: Path | None = None
         self.sheet_name = ""
+        self.checks = 0
+        """How many checks were begun; a page may still show the captions of an earlier one."""
+        self._origins: dict[Path, str] = {}
+        """File -> the name it was put in by."""
         self.result: CheckResult | None = None
         self.error = ""
         self.progress: tuple[str, float] = ("", 0.0)
@@ -77,11 +82,26 @@ class Workspace:
             self.sheet, self.sheet_name = target, place.stem
         else:
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        if self._origins.setdefault(target, name) != name:
+            raise InputError(f"{name} and {self._origins[target]} would be one photo. Choose the folder that holds both.")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{visible(name)}: the file cannot be kept ({reason(error)}).") from None
+
+    def clear(self) -> None:
+        """Forget what was put in, before other files come."""
+        if self.is_running:
+            raise InputError("the captions are being checked. Wait for the end.")
+        for path in (self.photos, *self.folder.glob("sheet.*")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.photos.mkdir()
+        self.sheet, self._origins = None, {}
 
     def take_example(self) -> None:
         """The example of the package, with some captions spoiled."""
+        self.clear()
         examples = files("caplens").joinpath("examples")
         for name in _EXAMPLE_PHOTOS:
             self.add(f"photos/{name}", examples.joinpath(name).read_bytes())
@@ -97,6 +117,7 @@ class Workspace:
         if self.sheet is None:
             raise InputError("there is no sheet with captions yet.")
         self.result, self.error, self._corrections = None, "", {}
+        self.checks += 1
         self._running = threading.Thread(target=self._check, args=(self.sheet,), daemon=True)
         self._running.start()
 
@@ -131,10 +152,9 @@ class Workspace:
         """All captions, worst first as they were found, with their corrections."""
         return [self._corrections.get(row, caption) for row, caption in enumerate(self._captions)]
 
-    def correct(self, row: int, text: str) -> CheckedCaption:
-        """Keep another caption in place of one, and say what is wrong with that."""
-        if not 0 <= row < len(self._captions):
-            raise InputError("there is no such caption.")
+    def correct(self, row: int, text: str, check: int) -> CheckedCaption:
+        """Keep another caption in place of one of a check, and say what is wrong with that."""
+        self._ensure_current(row, check)
         if len(text) > _LONGEST_CAPTION:
             raise InputError(f"a caption has at most {_LONGEST_CAPTION:,} characters.")
         before = self._captions[row]
@@ -149,10 +169,15 @@ class Workspace:
         inside = path is not None and Path(path).resolve().is_relative_to(self.photos.resolve())
         return path if inside else None
 
-    def accept(self, row: int) -> CheckedCaption:
-        """Take a caption for right, whatever was found."""
+    def _ensure_current(self, row: int, check: int) -> None:
+        if self.is_running or check != self.checks:
+            raise InputError("other captions were checked since. Load the page again.")
         if not 0 <= row < len(self._captions):
             raise InputError("there is no such caption.")
+
+    def accept(self, row: int, check: int) -> CheckedCaption:
+        """Take a caption for right, whatever was found."""
+        self._ensure_current(row, check)
         self._corrections[row] = replace(self.captions()[row], faults=())
         return self._corrections[row]
 
@@ -169,7 +194,8 @@ class Workspace:
         """All captions in the order of the sheet, each with the old one and what is still wrong."""
         for before, after in self._pairs():
             row: dict[str, Any] = {
-                "id": after.id, "image": before.image, "lang": after.lang, "caption": after.caption,
+                "id": after.id, "image": before.image, "lang": after.lang,
+                **({"system": after.system} if after.system else {}), "caption": after.caption,
                 **dict(zip(texts.titles, texts.notes(before, after), strict=True)),
             }  # fmt: skip
             yield row | {f"{name} (input)" if name in row else name: value for name, value in before.columns.items()}

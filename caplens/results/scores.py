@@ -9,6 +9,7 @@ import numpy as np
 
 from caplens.arrays import Floats
 from caplens.data.languages import base_language
+from caplens.data.rows import free_name
 from caplens.results.base import Content, Result, ResultRow, floats, json_values, null_if_nan, number, texts_of_rows
 from caplens.results.language_pairs import LanguagePair, lowest_language, pair_table
 from caplens.results.levels import PERCENTILES_NOTE, ScoreLevels
@@ -271,7 +272,8 @@ class ScoreResult(Result):
             for column, of_column in of_metric.columns().items()
         }
         taken = {*values, *levels, *named, "doubt", "error"}
-        kept = {f"{name} (input)" if name in taken else name: column for name, column in self.columns.items()}
+        taken_by_all = taken | self.columns.keys()
+        kept = {free_name(name, taken_by_all) if name in taken else name: column for name, column in self.columns.items()}
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in {**kept, **named}.items()}
             scores = {name: null_if_nan(column[row]) for name, column in {**values, **levels}.items()}

@@ -1,5 +1,6 @@
 """Text normalization: Unicode form, case, and punctuation of any script."""
 
+import re
 import unicodedata
 
 
@@ -24,6 +25,11 @@ class _PunctuationTable(dict[int, str]):
 
 
 _PUNCTUATION_TABLE = _PunctuationTable()
+_MOST_MARKS = 500
+_RANGES = "300-36f 483-487 591-5bd 610-61a 64b-65f 6d6-6dc 1ab0-1aff 1dc0-1dff 20d0-20ff fe20-fe2f"
+_MARK = "".join("-".join(chr(int(code, 16)) for code in pair.split("-")) for pair in _RANGES.split())
+_MARKS = re.compile(f"([{_MARK}]{{{_MOST_MARKS}}})[{_MARK}]+")
+"""More marks on one letter than any language has."""
 _TURKIC = frozenset({"tr", "az"})
 _TURKIC_CAPITALS = str.maketrans({"I": "ı", "İ": "i"})
 
@@ -33,6 +39,8 @@ def fold(text: str, lang: str) -> str:
 
     The Thai and Lao vowel am is recomposed, because NFKC splits it and dictionaries contain it as one character.
     """
+    # Sorting marks of one letter takes the square of their number.
+    text = _MARKS.sub(r"\1", text) if len(text) > _MOST_MARKS else text
     text = unicodedata.normalize("NFKC", text).replace("\u0e4d\u0e32", "\u0e33").replace("\u0ecd\u0eb2", "\u0eb3")
     if lang in _TURKIC:
         text = text.translate(_TURKIC_CAPITALS)

@@ -158,7 +158,7 @@ def test_a_csv_sheet_comes_back_in_its_own_shape(tmp_path):
         space.start()
         space._running.join()
         row = next(row for row, caption in enumerate(space.captions()) if caption.caption == "Alt-Text folgt")
-        space.correct(row, "Eine Katze; sie sitzt.")
+        space.correct(row, "Eine Katze; sie sitzt.", space.checks)
         texts = NoteTexts(["Urteil", "Gründe", "vorher"], {verdict: str(verdict) for verdict in Verdict}, str)
         written = space.export(".csv", texts).decode("utf-8-sig")
         rows = list(csv.reader(io.StringIO(written, newline=""), delimiter=";"))

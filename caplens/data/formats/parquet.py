@@ -13,7 +13,7 @@ from caplens.data.extracted import extracted_image
 from caplens.data.files import Place, max_line_bytes, too_long
 from caplens.data.formats import arrow_stream
 from caplens.data.formats.json_document import to_json
-from caplens.data.rows import FIELDS, Row, from_cell, row_from_sample
+from caplens.data.rows import FIELDS, Row, free_name, from_cell, row_from_sample
 from caplens.data.sample import Rating, Sample
 from caplens.errors import InputError, MissingExtraError
 from caplens.libraries import install_command
@@ -180,7 +180,8 @@ def copy_rows(path: Path, target: Path, kept: Flags, scores: Floats, column: str
     arrow = _pyarrow()
     try:
         with arrow.parquet.ParquetFile(path) as table:
-            names = [f"{name} (input)" if name == column else name for name in table.schema_arrow.names]
+            taken = set(table.schema_arrow.names)
+            names = [free_name(name, taken) if name == column else name for name in table.schema_arrow.names]
             schema = arrow.schema(
                 [
                     *(field.with_name(name) for field, name in zip(table.schema_arrow, names, strict=True)),

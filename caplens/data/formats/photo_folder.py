@@ -36,19 +36,24 @@ _START_OF_SCAN = 0xDA
 
 def table_of(folder: Path) -> Path | None:
     """The table of captions of a folder of images, where it has one."""
-    return next((folder / name for name in TABLES if (folder / name).is_file()), None)
+    tables = [folder / name for name in TABLES if (folder / name).is_file()]
+    if len(tables) > 1:
+        raise InputError(f"{folder}: {' and '.join(table.name for table in tables)} could both be the table. Remove one.")
+    return tables[0] if tables else None
 
 
 def parts_of(folder: Path) -> list[Path]:
     """The files of a data set in parts, in order."""
-    for suffix in PARTS:
-        # Beside the table of `datasets` lie copies of what was computed from it.
-        parts = sorted(
-            path for path in folder.rglob(f"*{suffix}") if path.is_file() and not path.name.startswith((".", "cache-"))
-        )
-        if parts:
-            return parts
-    return []
+    # Beside the table of `datasets` lie copies of what was computed from it.
+    by_suffix = [
+        sorted(path for path in folder.rglob(f"*{suffix}") if path.is_file() and not path.name.startswith((".", "cache-")))
+        for suffix in PARTS
+    ]
+    kinds = [parts for parts in by_suffix if parts]
+    if len(kinds) > 1:
+        examples = " and ".join(parts[0].name for parts in kinds)
+        raise InputError(f"{folder}: {examples} could both be parts of the data set. Name the files that are meant.")
+    return kinds[0] if kinds else []
 
 
 def path_inside(folder: Path, name: str, place: Place) -> str:
@@ -79,12 +84,15 @@ def photo_rows(folder: Path) -> Iterator[tuple[Place, Row]]:
 
 
 def _caption_of(path: Path) -> str:
+    captions = {}
     for suffix in _SIDECARS:
         sidecar = path.with_suffix(suffix)
         if sidecar.is_file():
             with Source(sidecar) as source:
-                return source.text().strip()
-    return description_of(path)
+                captions[sidecar.name] = source.text().strip()
+    if len(set(captions.values())) > 1:
+        raise InputError(f"{path}: {' and '.join(captions)} have different captions for it. Remove one.")
+    return next(iter(captions.values()), "") or ("" if captions else description_of(path))
 
 
 def description_of(path: Path) -> str:

@@ -31,11 +31,15 @@ _HEADER_ROWS = 20
 """Rows among which the header is looked for: titles may stand above it."""
 _STREAMED = ("xl/worksheets/", "xl/sharedStrings")
 """Parts that are read a row or a text at a time."""
+_SHEETS = "xl/worksheets/sheet"
+_LONGEST_TEXT = 4 << 20
+"""Bytes without an element; a cell holds 32,767 characters."""
+_PLACE = re.compile(rb"<(?:row|c)\s[^<>]*?\br=\"([A-Z]*)([0-9]+)\"[^<>]*>")
 _END = re.compile(rb"(?:row|si)>")
 _MOST_IN_ROW, _MOST_ELEMENTS = 2_000_000, 300_000
 """Elements of a row, and of a part that is kept whole."""
 _MOST_COLUMNS = 16_384
-_CHUNK, _LONGEST_WORD = 1 << 20, 16
+_CHUNK, _LONGEST_WORD, _LONGEST_ELEMENT = 1 << 20, 16, 1000
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WIDTHS = {"caption": 60, "reasons": 60, "id": 18, "image": 24}
 _WRAPPED = frozenset({"caption", "reasons"})
@@ -90,8 +94,15 @@ def _check_size(path: Path) -> None:
 def _check_part(path: Path, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
     """An XML file of a few bytes can define entities that take gigabytes, or hold elements that do."""
     streamed, elements, before = part.filename.startswith(_STREAMED), 0, b""
+    order = _CellOrder(path) if part.filename.startswith(_SHEETS) else None
+    text = 0
     with archive.open(part) as file:
         while chunk := file.read(_CHUNK):
+            text = len(chunk) - 1 - chunk.rfind(b"<") if b"<" in chunk else text + len(chunk)
+            if text > _LONGEST_TEXT:
+                raise InputError(f"{path}: {part.filename} has a text of more than {_LONGEST_TEXT:,} bytes. Save it as CSV.")
+            if order is not None:
+                order.add(chunk)
             # What is looked for may lie across two chunks.
             window = before + chunk
             if b"<!DOCTYPE" in window or b"<!ENTITY" in window:
@@ -121,6 +132,27 @@ def _captions_in(path: Path, book: Any, columns: Columns) -> tuple[Any, tuple[in
         f"{path}: no sheet has columns of captions. The first line should name them, among them 'caption' (or Alt-Text,"
         " description, …)."
     )
+
+
+class _CellOrder:
+    """Rows and cells of a sheet, each after the one before: readers drop those that come again, or too late."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._rest = path, b""
+        self._last = (0, 0, b"")
+
+    def add(self, chunk: bytes) -> None:
+        window = self._rest + chunk
+        for match in _PLACE.finditer(window):
+            letters, row = match[1], int(match[2])
+            place = (row, len(letters), letters)
+            if place <= self._last:
+                what = f"{letters.decode()}{row}" if letters else f"row {row}"
+                raise InputError(f"{self._path}: {what} of the sheet comes twice, or too late. Save the workbook again.")
+            self._last = place
+        # An element may go on in the next chunk.
+        rest = window[window.rfind(b"<") :] if b"<" in window[-_LONGEST_ELEMENT:] else b""
+        self._rest = b"" if b">" in rest else rest
 
 
 def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, Row]]:

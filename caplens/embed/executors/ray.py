@@ -189,8 +189,8 @@ def _connect(ray: Any, address: str | None) -> None:
         ray.init(address or _HERE, log_to_driver=False, configure_logging=False, **started)
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"there is no Ray cluster at {address!r} ({reason(error)}). Start one with 'ray start --head', and name its address"
-            f" with {option('ray_address')}."
+            f"there is no Ray cluster at {address!r} ({reason(error)}). Start one, and name its address with"
+            f" {option('ray_address')}."
         ) from None
 
 

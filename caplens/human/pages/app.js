@@ -4,7 +4,7 @@
   const lang = document.documentElement.lang;
   const send = { method: "POST", headers: { "X-Caplens": "app" }, credentials: "same-origin" };
   const pending = new Set();
-  let photos = [], sheet = null, shown = 0, total = 0, unsaved = false;
+  let photos = [], sheet = null, shown = 0, total = 0, number = 0, unsaved = false;
 
   function filled(place, values) { return place.dataset.text.replace(/\{(\w+)\}/g, (_, name) => values[name]); }
 
@@ -90,6 +90,7 @@
   }
 
   at("start").addEventListener("click", () => run(async () => {
+    await ask("/clear", send);
     let done = 0;
     for (const [name, file] of photos) {
       at("what").textContent = name;
@@ -135,6 +136,7 @@
 
   async function more() {
     const found = await ask(`/captions?start=${shown}&lang=${lang}`);
+    number = found.check;
     for (const content of found.cards) at("cards").append(card(content));
     shown += found.cards.length;
     total = found.total;
@@ -180,10 +182,11 @@
       if (now.counts) at("counts").textContent = filled(at("counts"), now.counts);
     }
 
+    const checked = number;
     let last = text.value, waiting = null, asking = null;
     async function judge(fields) {
       try {
-        fill(await ask(`/correct?lang=${lang}`, { ...send, body: new URLSearchParams({ row: content.row, ...fields }) }));
+        fill(await ask(`/correct?lang=${lang}`, { ...send, body: new URLSearchParams({ row: content.row, check: checked, ...fields }) }));
         kept.textContent = at("cards").dataset.saved;
         unsaved = true;
         at("saved").textContent = "";
