@@ -1,7 +1,8 @@
 """Raters of a study, simulated: `python benchmarks/study_load.py --raters 300 --answers 100000 --kills 50 [--study URL]`.
 
 Every rater waits between answers as people do. The server is killed with SIGKILL at random moments and started again; at the end
-every answer that it acknowledged has to be in the database, once. Prints the latencies of pages and answers.
+every answer that it acknowledged has to be in the database, once. Prints the latencies of pages and answers, those of requests
+that met a killed server apart.
 """
 
 import argparse
@@ -27,6 +28,8 @@ from caplens.human.export import Answer, answers_of
 from caplens.human.settings import StudySettings
 
 PORT = 8765
+Spans = list[tuple[float, float]]
+"""When requests were sent, and answered."""
 _HIDDEN = re.compile(r'type="hidden" name="(\w+)" value="([^"]*)"')
 
 
@@ -36,7 +39,7 @@ class Visitor:
     def __init__(self, cookie: str) -> None:
         self.cookie, self.streams = cookie, None
 
-    async def request(self, path: str, form: dict[str, str] | None, latencies: list[float]) -> tuple[int, str]:
+    async def request(self, path: str, form: dict[str, str] | None, latencies: Spans) -> tuple[int, str]:
         body = urlencode(form).encode() if form is not None else b""
         head = f"{'POST' if form is not None else 'GET'} {path} HTTP/1.1\r\nHost: study\r\nCookie: {self.cookie}\r\n"
         if form is not None:
@@ -53,7 +56,7 @@ class Visitor:
                 self.streams = None
                 await asyncio.sleep(0.2)
                 continue
-            latencies.append(time.perf_counter() - start)
+            latencies.append((start, time.perf_counter()))
             return status, text
 
 
@@ -69,10 +72,12 @@ class Load:
     def __init__(self, wanted: int, think: float) -> None:
         self.wanted, self.think = wanted, think
         self.acknowledged: dict[int, str] = {}
-        self.pages: list[float] = []
-        self.saved: list[float] = []
-        self.boards: list[float] = []
+        self.pages: Spans = []
+        self.saved: Spans = []
+        self.boards: Spans = []
         self.odd: Counter[int] = Counter()
+        self.outages: list[tuple[float, float]] = []
+        """When the server was killed, and when it answered again."""
 
     async def rate(self, token: str, seed: int) -> None:
         rng, visitor = random.Random(seed), Visitor(f"caplens_rater={token}")
@@ -115,9 +120,12 @@ async def run(load: Load, owner: str, tokens: list[str], study: str, kills: int)
         await asyncio.sleep(1)
         if done < kills and len(load.acknowledged) > (done + 0.5) * load.wanted / kills:
             await asyncio.sleep(rng.random())
+            killed = time.perf_counter()
             server.send_signal(signal.SIGKILL)
             server.wait()
             server, done = serve(study), done + 1
+            await Visitor("").request("/static/study.css", None, [])
+            load.outages.append((killed, time.perf_counter()))
     watching.cancel()
     server.terminate()
     server.wait()
@@ -149,8 +157,11 @@ def main() -> None:
 def report(load: Load, kept: dict[int, Answer], took: float, kills: int) -> None:
     """Print the latencies and what was lost or kept twice; end with the status 1 if anything was."""
     for name, latencies in (("pages", load.pages), ("answers", load.saved), ("owner", load.boards)):
-        median, high, top = np.quantile(latencies, [0.5, 0.95, 0.99]) * 1000
-        print(f"{name}: {len(latencies):,} requests, median {median:.0f} ms, p95 {high:.0f} ms, p99 {top:.0f} ms")
+        waited = [span for span in latencies if any(span[0] < back and span[1] > killed for killed, back in load.outages)]
+        answered = set(latencies) - set(waited)
+        median, high, top = np.quantile([end - start for start, end in answered], [0.5, 0.95, 0.99]) * 1000
+        numbers = f"median {median:.0f} ms, p95 {high:.0f} ms, p99 {top:.0f} ms"
+        print(f"{name}: {len(answered):,} requests, {numbers}; {len(waited):,} more waited for a server that had been killed")
     count = len(load.acknowledged)
     print(f"{count:,} answers acknowledged in {took:.0f} s ({count / took:.0f}/s), {kills} kills")
     wrong = wrong_answers(load, kept)

@@ -6,6 +6,7 @@ from typing import Any
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 
+_BACKLOG = 2048
 _KEEP_ALIVE = 75
 """Seconds for which a connection without requests stays open; proxies expect a minute."""
 
@@ -50,8 +51,14 @@ class PageServer:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    # With the protocol named, asyncio sends small packets at once; without, each page waits 40 ms for an acknowledgement.
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+        return listening
     except OSError as error:
+        listening.close()
         why = (error.strerror or reason(error)).partition(" (")[0]
         raise InputError(f"port {port} of {host} cannot be used ({why}). Choose another with {option('port')}.") from None

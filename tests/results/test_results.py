@@ -23,6 +23,7 @@ from caplens.results import Result, load_results
 from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, LeaderboardEntry
 from caplens.results.loading import KINDS
+from caplens.results.selection import SelectedImage, SelectionResult
 from caplens.results.study import DeltaPair, StudyResult
 from caplens.results.suite import SuiteResult
 from caplens.results.training_log import TrainingLog
@@ -72,6 +73,10 @@ def results() -> dict[str, Result]:
             package.score(RATED, ["length"], resamples=0), package.score(RATED[::-1], ["length"], resamples=0), resamples=10
         ),
         "study": _study(),
+        "selection": SelectionResult(
+            [SelectedImage("1", "a.jpg", "de", "area", 52.5, 13.4), SelectedImage("2", "b.jpg", "fr", "world", -33.0, 18.0)],
+            ["3"],
+        ),
         "leakage": LeakageResult("b", 3, 4, ["a.jpg"], ["b.jpg"], 2),
         "training-log": TrainingLog({"text": [{"step": 1.0, "loss": 2.0}, {"step": 2.0, "loss": 1.5, "validation": 3.0}]}),
     }
