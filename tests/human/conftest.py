@@ -55,3 +55,20 @@ def serve(make):
     for server, thread in running:
         server.stop()
         thread.join(10)
+
+
+@pytest.fixture
+def app():
+    """The page to find and fix captions."""
+    need("uvicorn")
+    need("fastapi")
+    from caplens.api import CheckingApp
+
+    started = CheckingApp()
+    thread = threading.Thread(target=started.run, daemon=True)
+    thread.start()
+    while not started.is_ready:
+        thread.join(0.05)
+    yield started
+    started.stop()
+    thread.join(20)

@@ -3,7 +3,6 @@
 import csv
 import io
 import shutil
-import threading
 import urllib.error
 import urllib.request
 
@@ -15,7 +14,6 @@ need("uvicorn")
 
 from study_site import EXAMPLES
 
-from caplens.api import CheckingApp
 from caplens.errors import InputError
 from caplens.human.workspace import NoteTexts, Workspace
 from caplens.results.check import Verdict
@@ -33,18 +31,6 @@ FAULTS = {
     "camera2.jpg": "Ein Mann &amp; eine Kamera<br/>",
     "astronaut2.jpg": "Zwei Hunde laufen durch tiefen Schnee.",
 }
-
-
-@pytest.fixture
-def app():
-    started = CheckingApp()
-    thread = threading.Thread(target=started.run, daemon=True)
-    thread.start()
-    while not started.is_ready:
-        thread.join(0.05)
-    yield started
-    started.stop()
-    thread.join(20)
 
 
 @pytest.fixture
