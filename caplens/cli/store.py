@@ -12,6 +12,7 @@ from caplens.cli.options import FormatOptions, OutputOptions
 from caplens.cli.output import write_tables
 from caplens.embed import Store, default_store
 from caplens.embed.store import ModelVectorsInfo
+from caplens.embed.vector_shards import export_vectors, import_vectors
 from caplens.errors import InputError
 from caplens.results.table import Cell, Table
 
@@ -135,6 +136,41 @@ def verify(shown: FormatOptions, store: Folder = None) -> None:
         raise typer.Exit(3)
 
 
+def export(
+    shown: FormatOptions,
+    folder: Annotated[Path, typer.Argument(help="The folder to write into; each model gets one of its own.")],
+    store: Folder = None,
+    model: Annotated[str | None, typer.Option(help="Only of this model: its name or the start of its fingerprint.")] = None,
+) -> None:
+    """Write vectors as Parquet, to carry them to another machine or to a network disk, where SQLite does not work."""
+    kept = _store(store)
+    rule = PruneRule(model, None, None, model is None)
+    chosen = list(rule.choose(about for about in kept.models() if about.unopened is None and about.model is not None))
+    if not chosen:
+        raise InputError(f"{kept.folder}: there are no vectors{'' if model is None else f' of {model!r}'}.")
+    written = {_name(about): export_vectors(kept, about, folder) for about in chosen}
+    rows: list[list[Cell]] = [[name, count] for name, count in written.items()]
+    write_tables([Table(["model", "vectors"], rows, notes=[f"Written to {folder}"])], None, shown.checked(), lambda: written)
+
+
+def import_(
+    shown: FormatOptions,
+    folder: Annotated[Path, typer.Argument(help="A folder that 'store export' wrote into.")],
+    store: Folder = None,
+) -> None:
+    """Take vectors that 'store export' wrote; those that are kept already stay as they are.
+
+    The exit status is 3 when any is damaged.
+    """
+    kept = default_store() if store is None else Store(store)
+    taken = import_vectors(folder, kept)
+    rows: list[list[Cell]] = [[one.model, one.taken, one.damaged] for one in taken]
+    table = Table(["model", "taken", "damaged"], rows, notes=[f"Kept in {kept.folder}"])
+    write_tables([table], None, shown.checked(), lambda: {"imported": [one._asdict() for one in taken]})
+    if any(one.damaged for one in taken):
+        raise typer.Exit(3)
+
+
 def _name(about: ModelVectorsInfo) -> str:
     return f"{about.model or (_UNOPENED if about.unopened else _DAMAGED)} ({about.fingerprint[:_SHORT]})"
 
@@ -148,9 +184,11 @@ def _shown_time(seconds: float) -> str:
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(
-        no_args_is_help=True, rich_markup_mode="rich", help="Show, check or prune the vectors that are kept between runs."
+        no_args_is_help=True, rich_markup_mode="rich", help="Show, check, prune or carry the vectors that are kept between runs."
     )
     command(group, "info", "caplens store info")(show)
     command(group, examples="caplens store prune --older-than 30\ncaplens store prune --max-size 5 --dry-run")(prune)
     command(group, examples="caplens store verify")(verify)
+    command(group, examples="caplens store export /mnt/shared/vectors")(export)
+    command(group, "import", "caplens store import /mnt/shared/vectors")(import_)
     app.add_typer(group, name="store")

@@ -62,6 +62,10 @@ COLUMNS = {"vectors": "key, vector, cut, checksum", "matrices": "key, matrix, ro
 """Table -> the columns of an entry."""
 
 
+Entry = tuple[bytes, bytes, int]
+"""Key, numbers as bytes, and whether a text was cut, or how many rows a matrix has."""
+
+
 class StoredVectors(NamedTuple):
     """The vectors of the keys asked for, in their order; zero where `present` is false."""
 
@@ -123,7 +127,32 @@ class ModelVectors:
         """Keep a matrix per key, committed when this returns."""
         self._insert("matrices", [(key, _stored(matrix).tobytes(), len(matrix)) for key, matrix in matrices.items()])
 
-    def _insert(self, table: str, rows: Sequence[tuple[bytes, bytes, int]]) -> None:
+    def entries(self, table: str, count: int) -> Iterator[list[Entry]]:
+        """All intact entries of `vectors` or `matrices`, so many at a time."""
+        last = 0
+
+        def query(connection: sqlite3.Connection) -> list[Any]:
+            return connection.execute(
+                f"SELECT rowid, {COLUMNS[table]} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?", (last, count)
+            ).fetchall()
+
+        while rows := self._run(query):
+            last = rows[-1][0]
+            yield _intact(row[1:] for row in rows)
+
+    def add(self, table: str, entries: Sequence[Entry]) -> int:
+        """Keep those entries that are not there yet; returns how many."""
+        checked = [(*entry, _checksum(*entry)) for entry in entries]
+
+        def query(connection: sqlite3.Connection) -> int:
+            with connection:
+                before = connection.total_changes
+                connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?, ?)", checked)
+                return connection.total_changes - before
+
+        return self._run(query)
+
+    def _insert(self, table: str, rows: Sequence[Entry]) -> None:
         checked = [(*row, _checksum(*row)) for row in rows]
 
         def query(connection: sqlite3.Connection) -> None:
@@ -268,12 +297,12 @@ def _select(connection: sqlite3.Connection, columns: str, table: str, keys: Sequ
         yield from connection.execute(f"SELECT {columns} FROM {table} WHERE key IN ({','.join('?' * len(part))})", part)
 
 
-def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[tuple[bytes, bytes, int]]:
+def _intact(rows: Iterable[tuple[bytes, bytes, int, int]]) -> list[Entry]:
     """The rows whose checksum is right."""
     return [(key, data, number) for key, data, number, checksum in rows if _checksum(key, data, number) == checksum]
 
 
-def _salvaged(path: Path) -> dict[str, list[tuple[bytes, bytes, int]]]:
+def _salvaged(path: Path) -> dict[str, list[Entry]]:
     """Table -> the intact entries of a damaged file; where there are none, of a copy whose header is as we write it."""
     rows = {table: _entries(path, table) for table in COLUMNS}
     if any(rows.values()):
@@ -300,7 +329,7 @@ def _header(size: int) -> dict[int, bytes]:
     return {0: SQLITE + sizes, 44: b"\0\0\0\x04", 52: zero, 56: b"\0\0\0\x01", 64: zero, 92: zero}
 
 
-def _entries(path: Path, table: str) -> list[tuple[bytes, bytes, int]]:
+def _entries(path: Path, table: str) -> list[Entry]:
     """The intact entries of a damaged file, as far as they can be read. Indexes, which may be what is damaged, are not used."""
     rows: list[tuple[bytes, bytes, int, int]] = []
     query = f"SELECT rowid, {COLUMNS[table]} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
