@@ -144,17 +144,9 @@ def select_by_language(
         If there are fewer images than are needed, or a language has no region.
     """
     languages = [base_language(lang) for lang in (langs or CROSSMODAL_3600)]
-    if len(set(languages)) < len(languages) or per_language < 1:
-        raise InputError("name each language once, and at least one image for each.")
-    if not candidates:
-        raise InputError("no image says where it was taken: give columns latitude and longitude, or photos with GPS in EXIF.")
     # Several captions of one image are one candidate.
     candidates = list({one.sample.image or one.sample.id: one for one in reversed(candidates)}.values())[::-1]
-    if len(candidates) < per_language * len(languages):
-        raise InputError(
-            f"{len(languages)} languages with {per_language:,} images each need {per_language * len(languages):,}, and the place"
-            f" of {len(candidates):,} is known."
-        )
+    _check_wanted(languages, per_language, len(candidates))
     inside = _levels(candidates, read_regions() if regions is None else regions, languages)
     order = sorted(languages, key=lambda lang: (int((inside[lang] == 0).sum()), lang))
     free, rng = np.ones(len(candidates), dtype=bool), np.random.default_rng(seed)
@@ -166,6 +158,18 @@ def select_by_language(
         free[rows] = False
         chosen[lang] = [_selected(candidates[row], lang, LEVELS[inside[lang][row]]) for row in rows]
     return [one for lang in languages for one in chosen[lang]]
+
+
+def _check_wanted(languages: Sequence[str], per_language: int, count: int) -> None:
+    wanted = per_language * len(languages)
+    if len(set(languages)) < len(languages) or per_language < 1:
+        raise InputError("name each language once, and at least one image for each.")
+    if not count:
+        raise InputError("no image says where it was taken: give columns latitude and longitude, or photos with GPS in EXIF.")
+    if count < wanted:
+        raise InputError(
+            f"{len(languages)} languages with {per_language:,} images each need {wanted:,}, and the place of {count:,} is known."
+        )
 
 
 def _selected(candidate: Candidate, lang: str, level: str) -> SelectedImage:

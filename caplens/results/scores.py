@@ -272,8 +272,7 @@ class ScoreResult(Result):
             for column, of_column in of_metric.columns().items()
         }
         taken = {*values, *levels, *named, "doubt", "error"}
-        taken_by_all = taken | self.columns.keys()
-        kept = {free_name(name, taken_by_all) if name in taken else name: column for name, column in self.columns.items()}
+        kept = {free_name(name, self.columns) if name in taken else name: column for name, column in self.columns.items()}
         for row, identifier in enumerate(self.ids):
             about = {name: column[row] for name, column in {**kept, **named}.items()}
             scores = {name: null_if_nan(column[row]) for name, column in {**values, **levels}.items()}
