@@ -82,9 +82,14 @@ def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
         raise InputError(f"the systems have no id in common ({examples}); use the same ids (and languages) in every file.")
     _check_same_images(list(by_key.values()), common)
     unpaired = {name: len(samples) - len(common) for name, samples in by_key.items()}
-    contradicted = sum(len({samples[key].references for samples in by_key.values()} - {()}) > 1 for key in common)
+    contradicted = _contradictions(list(by_key.values()), common)
     paired = {name: [samples[key] for key in common] for name, samples in by_key.items()}
     return Alignment(paired, unpaired, repeated, contradicted)
+
+
+def _contradictions(systems: Sequence[Mapping[SampleKey, Sample]], common: Sequence[SampleKey]) -> int:
+    """How many captions have other references in one file than in another."""
+    return sum(len({samples[key].references for samples in systems if samples[key].references}) > 1 for key in common)
 
 
 def _check_same_images(systems: Sequence[Mapping[SampleKey, Sample]], common: Sequence[SampleKey]) -> None:
