@@ -108,9 +108,7 @@ class Store:
         for mode in ("mode=ro", "immutable=1"):
             try:
                 with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=LOCK_TIMEOUT)) as connection:
-                    # A view, which would run what somebody else wrote, is none of ours.
-                    objects = connection.execute("SELECT name, type FROM sqlite_master").fetchall()
-                    tables = {name if kind != "view" else f"{name} ({kind})" for name, kind in objects}
+                    tables = _objects(connection)
                     if "about" not in tables:
                         unopened = _FOREIGN if tables else _UNFINISHED
                         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, used, path, unopened)
@@ -128,6 +126,12 @@ class Store:
                     # A table or column that we use is not there.
                     unopened = _FOREIGN
         return ModelVectorsInfo(None, path.name.removesuffix(_SUFFIX), 0, size, path.stat().st_mtime, path, unopened)
+
+
+def _objects(connection: sqlite3.Connection) -> set[str]:
+    """Tables and indexes by name. A view, which would run what somebody else wrote, has a name that is none of ours."""
+    rows = connection.execute("SELECT name, type FROM sqlite_master").fetchall()
+    return {f"{name} (view)" if kind == "view" else name for name, kind in rows}
 
 
 def _has_our_tables(connection: sqlite3.Connection, tables: set[str]) -> bool:
