@@ -1,12 +1,15 @@
 """`PageServer`: serves pages at an address of this machine until it is told to stop."""
 
 import socket
+import sys
 from typing import Any
 
 from caplens.errors import InputError, option, reason
 from caplens.libraries import require
 
 _BACKLOG = 2048
+_SWITCH = 0.0005
+"""Seconds after which Python lets another thread run."""
 _KEEP_ALIVE = 75
 """Seconds for which a connection without requests stays open; proxies expect a minute."""
 
@@ -43,6 +46,8 @@ class PageServer:
 
     def run(self) -> None:
         """Serve until `stop` or Ctrl-C."""
+        # What computes for long, such as the overview of a large study, lets those who wait for a page through.
+        sys.setswitchinterval(_SWITCH)
         self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
