@@ -24,6 +24,7 @@ EXTRAS = {
     "fastapi": "human",
     "uvicorn": "human",
     "pg8000": "postgresql",
+    "ray": "ray",
     "pycocoevalcap": "java",
     "pycocotools": "java",
     "torch": "torch",
