@@ -87,7 +87,7 @@ def test_a_node_that_is_killed_loses_nothing_and_nothing_comes_twice(cluster, sa
 
 def test_a_killed_driver_goes_on_where_it_stopped(cluster, samples, tmp_path):
     captions = tmp_path / "captions.jsonl"
-    rows = [{"id": one.id, "caption": one.caption, "image": one.image, "lang": "en"} for one in samples[:10_000]]
+    rows = [{"id": one.id, "caption": one.caption, "image": one.image, "lang": "en"} for one in samples[:4_000]]
     captions.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     common = ("score", captions, "-m", "clipscore", "--resamples", "0", "-q")
 
@@ -96,7 +96,7 @@ def test_a_killed_driver_goes_on_where_it_stopped(cluster, samples, tmp_path):
 
     spread = ("--engine", "ray", "--ray-address", cluster.address, "--store", str(tmp_path / "store"))
     kills = 0
-    for wait in (3, 5, 7):
+    for wait in (3, 5):
         process = start("spread.json", *spread)
         time.sleep(wait)
         if process.poll() is None:
@@ -104,8 +104,8 @@ def test_a_killed_driver_goes_on_where_it_stopped(cluster, samples, tmp_path):
             kills += 1
         process.wait()
     assert kills
-    assert start("spread.json", *spread).wait(120) == 0
-    assert start("local.json", "--no-store").wait(120) == 0
+    assert start("spread.json", *spread).wait(400) == 0
+    assert start("local.json", "--no-store").wait(400) == 0
     first, second = (json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("spread.json", "local.json"))
     assert first["metrics"] == second["metrics"]
 
