@@ -89,7 +89,7 @@ def align_systems(systems: Mapping[str, Iterable[Sample]]) -> Alignment:
 
 def _contradictions(systems: Sequence[Mapping[SampleKey, Sample]], common: Sequence[SampleKey]) -> int:
     """How many captions have other references in one file than in another."""
-    return sum(len({samples[key].references for samples in systems if samples[key].references}) > 1 for key in common)
+    return sum(len({frozenset(samples[key].references) for samples in systems if samples[key].references}) > 1 for key in common)
 
 
 def _check_same_images(systems: Sequence[Mapping[SampleKey, Sample]], common: Sequence[SampleKey]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from caplens.data.sample import Sample
 
 CAPTIONS, REFERENCES = "captions", "references"
+_TOGETHER = 2048
 
 
 class ContentHash:
@@ -14,7 +15,8 @@ class ContentHash:
 
     def __init__(self, samples: Sequence[Sample] = ()) -> None:
         self._digests = {name: hashlib.sha256() for name in (CAPTIONS, REFERENCES)}
-        self.add(samples)
+        for start in range(0, len(samples), _TOGETHER):
+            self.add(samples[start : start + _TOGETHER])
 
     def add(self, samples: Sequence[Sample]) -> None:
         # Lengths keep two texts apart from one that holds both.

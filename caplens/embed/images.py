@@ -36,6 +36,7 @@ _TILE_WIDTH, _TILE_HEIGHT, _ROWS_PER_STRIP = 322, 323, 278
 """Tags of a TIFF."""
 _JPEG, _EXIF, _MOST_EXIF = b"\xff\xd8", b"Exif\0\0", 100
 """What a JPEG and each segment of EXIF begin with. Programs write one, or a few of 64 KB each."""
+_PIECE = 1 << 20
 _SCAN, _MOST_SCANS = b"\xff\xda", 100
 """What each scan of a JPEG begins with. Programs write about ten."""
 _ISO_MEDIA, _ISO_MEDIA_AT = b"ftyp", 4
@@ -92,6 +93,7 @@ def _decoding(source: ImageSource, key: bytes | None = None) -> Iterator[Image.I
         return
     with _open_file(source) as (file, name):
         size = file.seek(0, os.SEEK_END)
+        _check_exif(file, name)
         needed = size + _needed(_identified(file, name), name)
         _check_memory(needed, name)
         with budget.taken(needed):
@@ -151,7 +153,6 @@ def _formats() -> tuple[str, ...]:
 
 def _identified(file: IO[bytes], name: str) -> Image.Image:
     """The image of a file, of which only the header was read."""
-    _check_exif(file, name)
     try:
         return Image.open(file, formats=_formats())
     except UnidentifiedImageError:
@@ -168,8 +169,11 @@ def _identified(file: IO[bytes], name: str) -> Image.Image:
 def _check_exif(file: IO[bytes], name: str) -> None:
     """Of a JPEG: Pillow puts its segments of EXIF together one by one, each time anew."""
     file.seek(0)
-    if file.read(len(_JPEG)) == _JPEG and file.read().count(_EXIF) > _MOST_EXIF:
-        raise UnreadableError(f"{name} is a JPEG with more than {_MOST_EXIF} segments of EXIF")
+    if file.read(len(_JPEG)) == _JPEG:
+        # A segment that lies across two pieces is not counted; it is not about the last one.
+        segments = sum(piece.count(_EXIF) for piece in iter(lambda: file.read(_PIECE), b""))
+        if segments > _MOST_EXIF:
+            raise UnreadableError(f"{name} is a JPEG with more than {_MOST_EXIF} segments of EXIF")
     file.seek(0)
 
 

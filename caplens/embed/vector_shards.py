@@ -85,6 +85,8 @@ def _as_table(arrow: Any, schema: Any, table: str, entries: Sequence[Entry]) -> 
 def import_vectors(folder: Path, store: Store) -> list[Imported]:
     """Take the entries of every model in a folder that `export_vectors` wrote into; what the store has already stays as it is."""
     _libraries()
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder. Name one that 'caplens store export' wrote into.")
     files = sorted(folder.glob("*/*.parquet")) or sorted(folder.glob("*.parquet"))
     if not files:
         raise InputError(f"{folder}: there are no vectors. Name a folder that 'caplens store export' wrote into.")
@@ -94,9 +96,9 @@ def import_vectors(folder: Path, store: Store) -> list[Imported]:
         vectors = store.model_vectors(model, fingerprint)
         count = counts.setdefault((model, fingerprint), [0, 0])
         for table, entries in batches:
-            whole = [entry for entry in entries if _is_whole(table, entry)]
-            count[0] += vectors.add(table, whole)
-            count[1] += len(entries) - len(whole)
+            valid = [entry for entry in entries if _is_valid(table, entry)]
+            count[0] += vectors.add(table, valid)
+            count[1] += len(entries) - len(valid)
         vectors.close()
     return [Imported(model, *count) for (model, _), count in counts.items()]
 
@@ -136,7 +138,7 @@ def _batches(arrow: Any, file: Any, path: Path) -> Iterator[tuple[str, list[Entr
         raise InputError(f"{path}: the file is damaged ({reason(error)}). Export the vectors again.") from None
 
 
-def _is_whole(table: str, entry: Entry) -> bool:
+def _is_valid(table: str, entry: Entry) -> bool:
     """Whether an entry can be what a model returned: numbers that are finite, and as many rows as it says."""
     key, data, number = entry
     numbers = np.frombuffer(data, dtype="<f4")

@@ -162,7 +162,8 @@ class ScoringOptions:
         if isinstance(self.model, Backbone):
             store = self.store if isinstance(self.store, Store) else None if self.store is None else Store(self.store)
             executor = open_executor(self.executor, self.model, self.ray_address, self.batch_size, self.workers)
-            return Engine(self.model, store, overlong=self.overlong, executor=executor)
+            sizes = {"batch_size": self.batch_size, "workers": self.workers}
+            return Engine(self.model, store, **sizes, overlong=self.overlong, executor=executor)
         return open_engine(
             DEFAULT if self.model is None else self.model,
             store=self.store,

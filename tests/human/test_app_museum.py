@@ -19,7 +19,7 @@ PLANTED = {
     8: "Alt-Text folgt",
     13: "{cut} der",
     17: "A boy in a red shirt jumps into the water.",
-    22: "{whole} <br/>&nbsp;",
+    22: "{good} <br/>&nbsp;",
     27: "Ein gelber Bagger steht auf einer Baustelle neben einem Hochhaus.",
     31: "Eine Schüssel mit Tomatensuppe und Brot auf einem Holztisch.",
     36: "Mehrere Segelboote liegen bei Sonnenuntergang im Hafen.",
@@ -49,7 +49,7 @@ def museum(tmp_path, flickr8k):
             photo = Image.open(io.BytesIO(archive.read(members[name]))).convert("RGB")
             photo.save(tmp_path / "Fotos" / f"foto{row:02}.jpg", quality=92)
             cut = good[row][: len(good[row]) // 2].rpartition(" ")[0]
-            text = PLANTED.get(row, "{whole}").format(cut=cut, whole=good[row])
+            text = PLANTED.get(row, "{good}").format(cut=cut, good=good[row])
             book.active.append([f"M-{row:03}", f"foto{row:02}.jpg", text, "Deutsch"])
     book.save(tmp_path / "alt-texte.xlsx")
     return tmp_path, good

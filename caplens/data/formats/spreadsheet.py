@@ -31,15 +31,15 @@ _HEADER_ROWS = 20
 """Rows among which the header is looked for: titles may stand above it."""
 _STREAMED = ("xl/worksheets/", "xl/sharedStrings")
 """Parts that are read a row or a text at a time."""
-_SHEETS = "xl/worksheets/sheet"
+_SHEETS = "xl/worksheets/"
 _LONGEST_TEXT = 4 << 20
 """Bytes without an element; a cell holds 32,767 characters."""
-_PLACE = re.compile(rb"<(?:row|c)\s[^<>]*?\br=\"([A-Z]*)([0-9]+)\"[^<>]*>")
+_PLACE = re.compile(rb"<(?:\w+:)?(?:row|c)\s[^<>]*?\br\s*=\s*[\"']([A-Z]*)([0-9]+)[\"'][^<>]*>")
 _END = re.compile(rb"(?:row|si)>")
 _MOST_IN_ROW, _MOST_ELEMENTS = 2_000_000, 300_000
 """Elements of a row, and of a part that is kept whole."""
 _MOST_COLUMNS = 16_384
-_CHUNK, _LONGEST_WORD, _LONGEST_ELEMENT = 1 << 20, 16, 1000
+_CHUNK, _LONGEST_WORD = 1 << 20, 16
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WIDTHS = {"caption": 60, "reasons": 60, "id": 18, "image": 24}
 _WRAPPED = frozenset({"caption", "reasons"})
@@ -151,8 +151,8 @@ class _CellOrder:
                 raise InputError(f"{self._path}: {what} of the sheet comes twice, or too late. Save the workbook again.")
             self._last = place
         # An element may go on in the next chunk.
-        rest = window[window.rfind(b"<") :] if b"<" in window[-_LONGEST_ELEMENT:] else b""
-        self._rest = b"" if b">" in rest else rest
+        _, sign, rest = window.rpartition(b"<")
+        self._rest = sign + rest if sign and b">" not in rest else b""
 
 
 def _rows_of(path: Path, book: Any, columns: Columns) -> Iterator[tuple[Place, Row]]:
