@@ -23,7 +23,7 @@ EXTRAS = {
     "sqlalchemy": "human",
     "fastapi": "human",
     "uvicorn": "human",
-    "pg8000": "postgresql",
+    "psycopg": "postgresql",
     "ray": "ray",
     "pycocoevalcap": "java",
     "pycocotools": "java",

@@ -25,6 +25,7 @@ _TOGETHER = 4096
 """Entries that are read and written together."""
 _MOST_BYTES = 1 << 28
 """Of a group of rows: files of others may lie about what they hold."""
+_WRITTEN = {"compression": "zstd", "write_page_checksum": True}
 _FEATURE, _EXTRA = "Vectors in Parquet", "parquet"
 
 
@@ -39,6 +40,8 @@ class Imported(NamedTuple):
 def export_vectors(store: Store, about: ModelVectorsInfo, folder: Path) -> int:
     """Write all entries of a model into a folder below `folder`, whole or not at all; returns how many there are."""
     arrow, parquet = _libraries()
+    if not _is_fingerprint(about.fingerprint):
+        raise InputError(f"{about.path}: its fingerprint is none, so it cannot be exported. caplens did not write this file.")
     vectors = ModelVectors(about.path, about.model or "", about.fingerprint, about.used)
     names = {_MODEL: (about.model or "").encode(), _FINGERPRINT: about.fingerprint.encode()}
     numbers = arrow.list_(arrow.float32())
@@ -48,7 +51,7 @@ def export_vectors(store: Store, about: ModelVectorsInfo, folder: Path) -> int:
     written = 0
     with replacing_folder(folder / about.fingerprint[:32]) as target, ExitStack() as open_files:
         files = {
-            digit: open_files.enter_context(parquet.ParquetWriter(target / f"{digit}.parquet", schema, compression="zstd"))
+            digit: open_files.enter_context(parquet.ParquetWriter(target / f"{digit}.parquet", schema, **_WRITTEN))
             for digit in _DIGITS
         }
         for table in COLUMNS:
@@ -108,14 +111,18 @@ def _opened(path: Path) -> tuple[tuple[str, str], Iterator[tuple[str, list[Entry
     arrow, parquet = _libraries()
     try:
         open_regular(path).close()
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path, page_checksum_verification=True)
         metadata = file.schema_arrow.metadata or {}
         names = metadata[_MODEL].decode(), metadata[_FINGERPRINT].decode()
-        if not all(character in _DIGITS for character in names[1]) or len(names[1]) < 32:
+        if not _is_fingerprint(names[1]):
             raise ValueError("its fingerprint is none")
     except (OSError, KeyError, ValueError, arrow.ArrowException) as error:
         raise InputError(f"{path}: these are no vectors of caplens ({reason(error)}).") from None
     return names, _batches(arrow, file, path)
+
+
+def _is_fingerprint(text: str) -> bool:
+    return len(text) >= 32 and set(text) <= set(_DIGITS)
 
 
 def _batches(arrow: Any, file: Any, path: Path) -> Iterator[tuple[str, list[Entry]]]:

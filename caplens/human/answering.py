@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, and_, delete, select, update
 
 from caplens.errors import InputError
 from caplens.human.assignment import DONE, EXPIRED, LEASED, Rater, lease_if_free
@@ -94,14 +94,12 @@ def save_answer(
     """
     settings, now = database.settings, time.time()
     with database.writing() as connection:
+        row = _owned(connection, rater, assignment, step)
         # What was open when the study was paused can still be sent.
-        _check_state(connection, (OPEN, PILOT, PAUSED))
-        row = _owned(connection, rater, assignment)
+        _check_state(row.study_state, (OPEN, PILOT, PAUSED))
         if step not in _steps(settings, row):
             raise WrongAnswerError("not yours")
-        value = read_answer(settings, step, row.lang, form, swapped=row.swapped)
-        key = (answers.c.assignment_id == assignment, answers.c.step == step)
-        old = connection.execute(select(answers.c.value).where(*key)).scalar()
+        value, old = read_answer(settings, step, row.lang, form, swapped=row.swapped), row.answer
         if old == value:
             return False
         if old is None:
@@ -111,24 +109,28 @@ def save_answer(
             if step == settings.task:
                 _finish(connection, row)
                 # In one transaction: the page that follows has only to read.
-                lease_if_free(connection, database, rater, now)
+                lease_if_free(connection, database, rater, row.study_state, now)
         else:
+            key = (answers.c.assignment_id == assignment, answers.c.step == step)
             connection.execute(update(answers).where(*key).values(value=value, time=now))
         detail = {"assignment": assignment, "step": step, **({} if old is None else {"before": old})}
         database.record(connection, rater.name, "answer" if old is None else "change", detail)
     return True
 
 
-def _check_state(connection: Connection, allowed: tuple[str, ...]) -> None:
-    state = connection.execute(select(study.c.state)).scalar_one()
+def _check_state(state: str, allowed: tuple[str, ...]) -> None:
     if state not in allowed:
         raise WrongAnswerError(state)
 
 
-def _owned(connection: Connection, rater: Rater, assignment: int) -> Row[Any]:
+def _owned(connection: Connection, rater: Rater, assignment: int, step: str) -> Row[Any]:
+    """The rater's assignment with its item, what they answered in this step, and the state of the study."""
+    state = select(study.c.state).scalar_subquery().label("study_state")
+    own_answer = and_(answers.c.assignment_id == assignments.c.id, answers.c.step == step)
     row = connection.execute(
-        select(assignments, items.c.lang, items.c.captions, items.c.is_gold)
+        select(assignments, items.c.lang, items.c.captions, items.c.is_gold, answers.c.value.label("answer"), state)
         .join(items, items.c.id == assignments.c.item_id)
+        .outerjoin(answers, own_answer)
         .where(assignments.c.id == assignment, assignments.c.rater_id == rater.id)
         .with_for_update(of=assignments)
     ).first()
@@ -154,7 +156,7 @@ def take_back(database: StudyDatabase, rater: Rater) -> bool:
     """Undo the rater's last answer, so that its item is before them again; False where there is none."""
     now = time.time()
     with database.writing() as connection:
-        _check_state(connection, (OPEN, PILOT))
+        _check_state(connection.execute(select(study.c.state)).scalar_one(), (OPEN, PILOT))
         last = connection.execute(
             select(answers.c.assignment_id, answers.c.step, answers.c.value, assignments.c.state)
             .join(assignments, assignments.c.id == answers.c.assignment_id)

@@ -5,7 +5,7 @@ import random
 import time
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, and_, exists, func, not_, select, update
+from sqlalchemy import Connection, Row, and_, case, exists, func, not_, select, update
 
 from caplens.human.database import OPEN, PILOT, StudyDatabase
 from caplens.human.settings import StudyTask
@@ -59,16 +59,28 @@ def open_item(database: StudyDatabase, rater: Rater) -> OpenItem | None:
     with database.writing() as connection:
         # Two tabs of one rater wait for each other, and get the same item.
         connection.execute(select(raters.c.id).where(raters.c.id == rater.id).with_for_update())
-        lease_if_free(connection, database, rater, now)
+        state = connection.execute(select(study.c.state)).scalar_one()
+        lease_if_free(connection, database, rater, state, now)
         return _current(connection, database, rater, now)
 
 
-def lease_if_free(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> None:
-    """Lease the next item to a rater who has none open, after what others left open for too long was given back."""
+def lease_if_free(connection: Connection, database: StudyDatabase, rater: Rater, state: str, now: float) -> None:
+    """Lease the next item to a rater who has none open, if the study is; of `write` the next batch.
+
+    What others left open for too long is given back before.
+    """
     _expire(connection, now)
-    own = (assignments.c.rater_id == rater.id, assignments.c.state == LEASED)
-    if connection.execute(select(assignments.c.id).where(*own).limit(1)).first() is None:
-        _lease_next(connection, database, rater, now)
+    leased = func.count(case((assignments.c.state == LEASED, 1)))
+    counts = select(func.count(), leased, func.coalesce(func.max(assignments.c.batch), 0))
+    number, open_now, batch = connection.execute(counts.where(assignments.c.rater_id == rater.id)).one()
+    if open_now or state not in (OPEN, PILOT):
+        return
+    settings = database.settings
+    for place in range(settings.batch if settings.task is StudyTask.write else 1):
+        chosen, repeat = _choose(connection, database, rater, number + place, pilot=state == PILOT)
+        if chosen is None:
+            break
+        _lease(connection, database, rater, chosen, batch + 1, repeat=repeat, now=now)
 
 
 def _current(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> OpenItem | None:
@@ -107,26 +119,11 @@ def _shown(row: Any, step: StudyTask, place: int, size: int) -> OpenItem:
     return OpenItem(row.id, str(step), row.lang, row.image_id, shown, row.swapped, place, size)
 
 
-def _lease_next(connection: Connection, database: StudyDatabase, rater: Rater, now: float) -> None:
-    """Lease the next item to a rater, or of `write` the next batch, as long as there is something for them."""
-    if connection.execute(select(study.c.state)).scalar_one() not in (OPEN, PILOT):
-        return
+def _choose(
+    connection: Connection, database: StudyDatabase, rater: Rater, number: int, *, pilot: bool
+) -> tuple[Row[Any] | None, bool]:
+    """An item for a rater who had `number` before, and whether it is one that they have answered before."""
     settings = database.settings
-    count = settings.batch if settings.task is StudyTask.write else 1
-    batch = 1 + (
-        connection.execute(select(func.max(assignments.c.batch)).where(assignments.c.rater_id == rater.id)).scalar() or 0
-    )
-    for _ in range(count):
-        chosen, repeat = _choose(connection, database, rater)
-        if chosen is None:
-            break
-        _lease(connection, database, rater, chosen, batch, repeat=repeat, now=now)
-
-
-def _choose(connection: Connection, database: StudyDatabase, rater: Rater) -> tuple[Row[Any] | None, bool]:
-    """An item, and whether it is one that the rater has answered before."""
-    settings = database.settings
-    number = connection.execute(select(func.count()).where(assignments.c.rater_id == rater.id)).scalar_one()
     draw = _share(settings.seed, rater.id, number)
     if draw < settings.gold_share and (row := _gold(connection, rater)) is not None:
         return row, False
@@ -135,7 +132,7 @@ def _choose(connection: Connection, database: StudyDatabase, rater: Rater) -> tu
         and (row := _repeat(connection, rater)) is not None
     ):
         return row, True
-    return _fresh(connection, database, rater), False
+    return _fresh(connection, database, rater, pilot=pilot), False
 
 
 def _share(seed: int, rater: int, number: int) -> float:
@@ -168,11 +165,10 @@ def _repeat(connection: Connection, rater: Rater) -> Row[Any] | None:
     ).first()
 
 
-def _fresh(connection: Connection, database: StudyDatabase, rater: Rater) -> Row[Any] | None:
+def _fresh(connection: Connection, database: StudyDatabase, rater: Rater, *, pilot: bool) -> Row[Any] | None:
     """One of the items with the fewest answers; if possible about an image that the rater has not seen with another caption."""
-    state = connection.execute(select(study.c.state)).scalar_one()
     wanted = and_(_unseen(rater), not_(items.c.is_gold), items.c.load < database.settings.replication)
-    if state == PILOT:
+    if pilot:
         wanted = and_(wanted, items.c.pilot)
     rows = connection.execute(
         select(items).where(wanted).order_by(items.c.load, items.c.place).limit(_CANDIDATES).with_for_update(skip_locked=True)

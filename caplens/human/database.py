@@ -77,7 +77,8 @@ class StudyDatabase:
         if self.is_file:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_immediate)
-        self._reader = self.engine.execution_options(reads=True)
+        # Queries in PostgreSQL see what is committed, in a transaction or not; without one they take half of the messages.
+        self._reader = self.engine.execution_options(**({"reads": True} if self.is_file else {"isolation_level": "AUTOCOMMIT"}))
         # One writer at a time: SQLite lets those that wait starve.
         self._writing = threading.Lock()
         self._migrate(create)
@@ -248,8 +249,8 @@ def _check_file(path: Path, create: bool) -> None:
 def _checked_url(url: str) -> str:
     if not url.startswith("postgresql://"):
         raise InputError(f"{url.partition(':')[0]}: a study is kept in a file of SQLite, or in PostgreSQL (postgresql://…).")
-    require("pg8000", "A study in PostgreSQL", "postgresql")
-    return url.replace("postgresql://", "postgresql+pg8000://", 1)
+    require("psycopg", "A study in PostgreSQL", "postgresql")
+    return url.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:

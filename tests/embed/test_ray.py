@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,3 +141,16 @@ def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path):
         assert done.returncode == 2, done.stderr
         assert words in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_modules_of_the_current_folder_are_not_imported_by_workers(tmp_path):
+    """The folder of a stranger's photos may hold a numpy.py."""
+    (tmp_path / "captions.jsonl").write_text('{"id": "1", "caption": "a dog", "image": "1.png"}\n', encoding="utf-8")
+    Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
+    for name in ("numpy", "torch", "onnxruntime"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')\n", encoding="utf-8")
+    command = [Path(sys.executable).parent / "caplens", "score", "captions.jsonl", "--images", ".", "-m", "clipscore"]
+    options = ["--engine", "ray", "--no-store", "--json", "-q"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "run").exists()

@@ -80,3 +80,34 @@ def test_what_is_damaged_or_foreign_is_not_taken(tmp_path):
     parquet.write_table(arrow.table({"key": [1]}), tmp_path / "out" / "1.parquet")
     with pytest.raises(InputError, match="no vectors of caplens"):
         import_vectors(tmp_path / "out", Store(tmp_path / "c"))
+
+
+def test_a_flipped_bit_never_becomes_a_vector(tmp_path):
+    store, keys, _, vectors = filled(tmp_path / "a")
+    export_vectors(store, store.models()[0], tmp_path / "out")
+    before = vectors.get(keys).vectors
+    paths, rng = sorted((tmp_path / "out").glob("*/*.parquet")), np.random.default_rng(0)
+    for number in range(60):
+        path = paths[number % len(paths)]
+        content = bytearray(path.read_bytes())
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+        folder = tmp_path / f"flipped-{number}"
+        folder.mkdir()
+        (folder / path.name).write_bytes(content)
+        try:
+            import_vectors(folder, Store(tmp_path / f"b-{number}"))
+        except InputError:
+            continue
+        stored = Store(tmp_path / f"b-{number}").model_vectors("m", FINGERPRINT).get(keys)
+        if stored.present.any():
+            np.testing.assert_array_equal(stored.vectors[stored.present], before[stored.present])
+
+
+def test_a_store_cannot_name_a_folder_outside_of_the_target(tmp_path):
+    store, *_ = filled(tmp_path / "a")
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "thesis.txt").write_text("precious", encoding="utf-8")
+    for fingerprint in ("../victim", "", "."):
+        with pytest.raises(InputError, match="its fingerprint is none"):
+            export_vectors(store, store.models()[0]._replace(fingerprint=fingerprint), tmp_path / "out")
+    assert (tmp_path / "victim" / "thesis.txt").read_text(encoding="utf-8") == "precious"

@@ -9,7 +9,7 @@ import pytest
 from extras import need
 
 need("sqlalchemy")
-need("pg8000")
+need("psycopg")
 
 from study_site import EXAMPLES, answer_all_at_once, many, rater
 
@@ -29,7 +29,7 @@ def url():
     from sqlalchemy import MetaData, create_engine
 
     def clear():
-        engine = create_engine(place.replace("postgresql://", "postgresql+pg8000://", 1))
+        engine = create_engine(place.replace("postgresql://", "postgresql+psycopg://", 1))
         metadata = MetaData()
         metadata.reflect(engine)
         metadata.drop_all(engine)

@@ -4,8 +4,10 @@ Vectors come back to the machine that asked, into its store, so that all that wa
 are sent by path: all nodes see the same folders.
 """
 
+import contextlib
 import os
 import socket
+import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -137,7 +139,9 @@ class RayExecutor:
                     num_cpus=0, num_gpus=0 if place.gpu is None else 1, scheduling_strategy=affinity
                 )
                 fingerprint = self._backbone.fingerprint
-                self._encoders[place] = encoder.remote(self._spec, fingerprint, self._batch_size, self._workers)
+                self._encoders[place] = encoder.remote(
+                    self._spec, fingerprint, self._batch_size, self._workers, os.getcwd()
+                )
         if not self._encoders:
             raise CaplensError("no node of the cluster is left.")
 
@@ -145,7 +149,12 @@ class RayExecutor:
 class _Encoder:
     """What encodes on a node. The model is opened with the first portion, so that its errors are those of the work."""
 
-    def __init__(self, spec: BackboneSpec, fingerprint: str, batch_size: int | None, workers: int | None) -> None:
+    def __init__(
+        self, spec: BackboneSpec, fingerprint: str, batch_size: int | None, workers: int | None, folder: str
+    ) -> None:
+        # Relative paths of images mean what they mean to the caller.
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
         self._spec, self._fingerprint = spec, fingerprint
         self._batch_size, self._workers = batch_size, workers
         self._executor: LocalExecutor | None = None
@@ -186,7 +195,9 @@ def _connect(ray: Any, address: str | None) -> None:
         if address not in (None, _HERE, "auto"):
             # Ray itself would wait for a minute, and then end the program.
             _check_reachable(str(address))
-        ray.init(address or _HERE, log_to_driver=False, configure_logging=False, **started)
+        # Ray lets its workers import from the current folder, which may be a stranger's.
+        with contextlib.chdir(sys.prefix):
+            ray.init(address or _HERE, log_to_driver=False, configure_logging=False, **started)
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
             f"there is no Ray cluster at {address!r} ({reason(error)}). Start one, and name its address with"
