@@ -50,13 +50,16 @@ def _without_one(words: CaptionWords) -> Iterator[CaptionWords]:
 
 
 def _shared_by(samples: Sequence[Sample], rows: Sequence[int], one: str, several: str) -> dict[int, Fault]:
-    groups = list(dict.fromkeys(samples[row].group for row in rows))
+    id_of_group: dict[str, str] = {}
+    for row in rows:
+        id_of_group.setdefault(samples[row].group, samples[row].id)
+    groups = list(id_of_group)
     if len(groups) < 2:
         return {}
     faults = {}
     for row in rows:
         others = [group for group in groups[: _NAMED + 1] if group != samples[row].group][:_NAMED]
-        ids = ", ".join(next(samples[other].id for other in rows if samples[other].group == group) for group in others)
+        ids = ", ".join(id_of_group[group] for group in others)
         more = f" and {len(groups) - 1 - len(others):,} more" if len(groups) - 1 > len(others) else ""
         reason = f"{one} ({ids})" if len(groups) == 2 else f"{len(groups) - 1:,} {several} ({ids}{more})"
         faults[row] = Fault(DUPLICATE, Verdict.look, reason)

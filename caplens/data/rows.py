@@ -1,6 +1,6 @@
 """From a row (a mapping of names to values) to a `Sample` and back. Every value is checked here."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
@@ -232,6 +232,17 @@ def _missing(name: str, row: Row, place: Place) -> InputError:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def of_one_table(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Rows with the columns of the first; a value that has none of them would stand below the name of another."""
+    columns: list[str] | None = None
+    for number, row in enumerate(rows, 1):
+        columns = columns or list(row)
+        if list(row) != columns:
+            other = sorted(row.keys() ^ set(columns)) or ["another order"]
+            raise InputError(f"row {number} has not the columns of the first ({', '.join(other)}). Write JSONL.")
+        yield row
 
 
 def free_name(name: str, taken: Container[str]) -> str:

@@ -90,7 +90,8 @@ def import_vectors(folder: Path, store: Store) -> list[Imported]:
     _libraries()
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder. Name one that 'caplens store export' wrote into.")
-    files = sorted(folder.glob("*/*.parquet")) or sorted(folder.glob("*.parquet"))
+    # Hidden folders are what an export left that was killed.
+    files = sorted(folder.glob("[!.]*/*.parquet")) or sorted(folder.glob("*.parquet"))
     if not files:
         raise InputError(f"{folder}: there are no vectors. Name a folder that 'caplens store export' wrote into.")
     counts: dict[tuple[str, str], list[int]] = {}

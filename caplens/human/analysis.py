@@ -56,6 +56,8 @@ class Preference(NamedTuple):
     baseline: str
     rater: str
     value: float
+    caption: str = ""
+    """Which captions of the image these are, where it has several."""
 
 
 def lower_median(values: Sequence[float]) -> float:
@@ -162,24 +164,31 @@ def side_by_sides(preferences: Iterable[Preference], resamples: int = RESAMPLES,
 
 def _side_by_side(lang: str, system: str, baseline: str, preferences: list[Preference], resamples: int, seed: int) -> SideBySide:
     outcome = majority(_votes(preferences)).astype(np.float64)
-    images = [str(number) for number in range(len(outcome))]
+    images = [image for image, _ in _by_pair(preferences)]
     wins, losses = int((outcome > 0).sum()), int((outcome < 0).sum())
-    agreement = agreement_of((entry.image, entry.rater, entry.value) for entry in preferences)
+    agreement = agreement_of((f"{entry.image}\0{entry.caption}", entry.rater, entry.value) for entry in preferences)
     return SideBySide(
-        lang, system, baseline, len(outcome), len(preferences), wins / len(outcome) * PERCENT, losses / len(outcome) * PERCENT,
+        lang, system, baseline, len(set(images)), len(preferences),
+        wins / len(outcome) * PERCENT, losses / len(outcome) * PERCENT,
         _share(outcome, images, resamples, seed), sign_test(wins, losses), agreement,
     )  # fmt: skip
 
 
 def _votes(preferences: Sequence[Preference]) -> Floats:
-    """Images by votes; NaN where an image has fewer than others."""
-    by_image: dict[str, list[float]] = {}
-    for entry in preferences:
-        by_image.setdefault(entry.image, []).append(entry.value)
-    votes = np.full((len(by_image), max(map(len, by_image.values()))), np.nan)
-    for row, values in zip(votes, by_image.values(), strict=True):
+    """Pairs of captions by votes; NaN where a pair has fewer than others."""
+    by_pair = _by_pair(preferences)
+    votes = np.full((len(by_pair), max(map(len, by_pair.values()))), np.nan)
+    for row, values in zip(votes, by_pair.values(), strict=True):
         row[: len(values)] = values
     return votes
+
+
+def _by_pair(preferences: Sequence[Preference]) -> dict[tuple[str, str], list[float]]:
+    """(Image, caption) -> the votes for this pair of captions."""
+    by_pair: dict[tuple[str, str], list[float]] = {}
+    for entry in preferences:
+        by_pair.setdefault((entry.image, entry.caption), []).append(entry.value)
+    return by_pair
 
 
 def votes_of_pair(preferences: Iterable[Preference], system: str, baseline: str) -> Floats:

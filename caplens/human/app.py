@@ -65,6 +65,10 @@ class _Visit:
         self.query, self.body = dict(request.query_params), body
         self.lang = preferred_language(request.headers.get("accept-language", ""))
 
+    def check(self) -> int:
+        """Of which check the page shows the captions."""
+        return _row(self.query.get("check", ""))
+
     def form(self) -> dict[str, str]:
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
 
@@ -157,13 +161,15 @@ class _Desk:
 
     def captions(self, visit: _Visit) -> Response:
         start = _row(visit.query.get("start", "0"))
+        if start:
+            self._workspace.ensure_current(visit.check())
         say = self._say_in(visit.query.get("lang", visit.lang))
         captions = self._workspace.captions()
         cards = [_card(start + number, caption, say) for number, caption in enumerate(captions[start : start + _PAGE])]
         return _json({"cards": cards, "total": len(captions), "check": self._workspace.checks})
 
-    def image(self, _: _Visit, row: str) -> Response:
-        path = self._workspace.image(_row(row))
+    def image(self, visit: _Visit, row: str) -> Response:
+        path = self._workspace.image(_row(row), visit.check())
         if path is None:
             return PlainTextResponse("There is no such image.", 404)
         try:
@@ -190,7 +196,7 @@ class _Desk:
         titles = [say(f"app {title}") for title in ("verdict", "reasons", "old caption")]
         verdicts = {verdict: say(f"app {verdict}") for verdict in Verdict}
         suffix = name[name.rindex(".") :]
-        content = self._workspace.export(suffix, NoteTexts(titles, verdicts, self._say_in(lang)))
+        content = self._workspace.export(suffix, NoteTexts(titles, verdicts, self._say_in(lang)), visit.check())
         stem = self._workspace.sheet_name or "captions"
         headers = {"x-name": quote(f"{stem} - {say('app corrected')}{suffix}"), "x-changed": str(self._workspace.changed)}
         return Response(content, media_type=_EXPORTS[name], headers=headers)

@@ -71,13 +71,15 @@ class _Workbook:
             warnings.simplefilter("ignore")
             self._book = openpyxl.load_workbook(path)
         self._sheet, self.header = spreadsheet.sheet_of(path, self._book)
-        self.width = int(self._sheet.max_column)
+        # Cells that have a format only do not count.
+        filled = (cell.column for row in self._sheet.iter_rows() for cell in row if cell.value is not None)
+        self.width = max(filled, default=0)
 
     def texts(self, number: int) -> list[str]:
         return [spreadsheet.text_of(cell.value) for cell in self._sheet[number]]
 
     def put(self, number: int, column: int, text: str) -> None:
-        self._sheet.cell(number, column + 1).value = guarded(text)
+        self._sheet.cell(number, column + 1).value = guarded(spreadsheet.storable(text))
 
     def save(self, target: Path) -> None:
         self._book.save(target)

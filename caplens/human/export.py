@@ -98,7 +98,7 @@ def preferences(database: StudyDatabase) -> list[Preference]:
     return [
         Preference(
             answer.image, answer.lang, answer.captions[0]["system"], answer.captions[1]["system"], answer.rater,
-            float(answer.value["preference"]),
+            float(answer.value["preference"]), answer.sample_id,
         )
         for answer in answers_of(database)
         if not answer.repeat and answer.gold is None
@@ -129,11 +129,13 @@ def exported_rows(database: StudyDatabase) -> Iterator[ResultRow]:
 
 
 def _rated_captions(database: StudyDatabase) -> Iterator[ResultRow]:
+    with_system = False
     by_item: dict[int, tuple[Answer, list[ResultRow]]] = {}
     single = database.settings.criteria == (QUALITY,)
     for answer in answers_of(database):
         if answer.repeat:
             continue
+        with_system |= bool(answer.captions[0]["system"])
         _, ratings = by_item.setdefault(answer.item, (answer, []))
         for criterion, value in answer.value["ratings"].items():
             if value is not None:
@@ -142,14 +144,16 @@ def _rated_captions(database: StudyDatabase) -> Iterator[ResultRow]:
     for answer, ratings in by_item.values():
         caption = answer.captions[0]
         row: ResultRow = {"id": caption["id"], "image": answer.image, "caption": caption["caption"], "lang": answer.lang}
-        yield row | ({"system": caption["system"]} if caption["system"] else {}) | {"ratings": ratings}
+        yield row | ({"system": caption["system"] or None} if with_system else {}) | {"ratings": ratings}
 
 
 def event_rows(database: StudyDatabase) -> Iterator[ResultRow]:
     """All that happened, for the audit."""
     with database.reading() as connection:
-        for row in connection.execute(select(events).order_by(events.c.id)):
-            yield {"time": _iso(row.time), "actor": row.actor, "kind": row.kind, **row.detail}
+        rows = connection.execute(select(events).order_by(events.c.id)).all()
+    details = dict.fromkeys(name for row in rows for name in row.detail)
+    for row in rows:
+        yield {"time": _iso(row.time), "actor": row.actor, "kind": row.kind, **{name: row.detail.get(name) for name in details}}
 
 
 def _iso(time: float) -> str:

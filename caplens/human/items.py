@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from caplens.comparison.systems import align_systems, pairs_of_systems
+from caplens.data.extracted import is_extracted
 from caplens.data.languages import base_language
 from caplens.data.media import MissingImage
 from caplens.data.sample import Sample
@@ -168,6 +169,9 @@ def _images(items: Sequence[tuple[NewItem, Sample]], left_out: dict[str, str]) -
             continue
         if not isinstance(sample.image, str | PathLike):
             left_out[sample.id] = "it has no image in a file"
+            continue
+        if is_extracted(sample.image):
+            left_out[sample.id] = "its image is inside of the file, and raters are shown files. Unpack the images first"
             continue
         try:
             with opened(sample.image):

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from caplens.calibration.check import check_captions
+from caplens.data.formats import spreadsheet
 from caplens.data.image_folder import SUFFIXES
 from caplens.data.inputs import read_captions
 from caplens.data.reading import SampleFile
@@ -21,7 +22,7 @@ from caplens.metrics.clipscore import ClipScore
 from caplens.metrics.options import ScoringOptions
 from caplens.progress import Advance, shown_by
 from caplens.results.base import ROW_WRITERS, ResultRow
-from caplens.results.check import CheckedCaption, CheckResult, Verdict
+from caplens.results.check import CheckedCaption, CheckResult, Verdict, column_names, with_columns
 from caplens.terminal import visible
 
 SHEETS = (".xlsx", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")
@@ -79,6 +80,7 @@ class Workspace:
             target = self.photos / inside
         elif suffix in SHEETS and len(place.parts) == 1:
             target = self.folder / f"sheet{suffix}"
+            self._forget_result()
             self.sheet, self.sheet_name = target, place.stem
         else:
             return
@@ -92,12 +94,18 @@ class Workspace:
 
     def clear(self) -> None:
         """Forget what was put in, before other files come."""
-        if self.is_running:
-            raise InputError("the captions are being checked. Wait for the end.")
+        self._forget_result()
         for path in (self.photos, *self.folder.glob("sheet.*")):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.photos.mkdir()
         self.sheet, self._origins = None, {}
+
+    def _forget_result(self) -> None:
+        """What was found belongs to the sheet that was there until now."""
+        if self.is_running:
+            raise InputError("the captions are being checked. Wait for the end.")
+        self.result, self.error, self._captions, self._corrections = None, "", [], {}
+        self.checks += 1
 
     def take_example(self) -> None:
         """The example of the package, with some captions spoiled."""
@@ -112,12 +120,11 @@ class Workspace:
 
     def start(self) -> None:
         """Check the captions, in the background."""
-        if self._running is not None and self._running.is_alive():
+        if self.is_running:
             return
         if self.sheet is None:
             raise InputError("there is no sheet with captions yet.")
-        self.result, self.error, self._corrections = None, "", {}
-        self.checks += 1
+        self._forget_result()
         self._running = threading.Thread(target=self._check, args=(self.sheet,), daemon=True)
         self._running.start()
 
@@ -154,30 +161,36 @@ class Workspace:
 
     def correct(self, row: int, text: str, check: int) -> CheckedCaption:
         """Keep another caption in place of one of a check, and say what is wrong with that."""
-        self._ensure_current(row, check)
+        self._ensure_known(row, check)
         if len(text) > _LONGEST_CAPTION:
             raise InputError(f"a caption has at most {_LONGEST_CAPTION:,} characters.")
         before = self._captions[row]
-        sample = Sample(before.id, text, image=before.path, lang=before.lang, system=before.system)
+        # Word and PowerPoint copy a line break as a control character, which a sheet of Excel cannot hold.
+        sample = Sample(before.id, spreadsheet.storable(text, " "), image=before.path, lang=before.lang, system=before.system)
         (checked,) = self._checked([sample])
         self._corrections[row] = checked
         return checked
 
-    def image(self, row: int) -> str | None:
+    def image(self, row: int, check: int) -> str | None:
         """The file of a caption's image, if it is one of those that were put in."""
+        self.ensure_current(check)
         path = self._captions[row].path if 0 <= row < len(self._captions) else None
         inside = path is not None and Path(path).resolve().is_relative_to(self.photos.resolve())
         return path if inside else None
 
-    def _ensure_current(self, row: int, check: int) -> None:
+    def ensure_current(self, check: int) -> None:
+        """Raise an error if the page shows captions of an earlier check."""
         if self.is_running or check != self.checks:
             raise InputError("other captions were checked since. Load the page again.")
+
+    def _ensure_known(self, row: int, check: int) -> None:
+        self.ensure_current(check)
         if not 0 <= row < len(self._captions):
             raise InputError("there is no such caption.")
 
     def accept(self, row: int, check: int) -> CheckedCaption:
         """Take a caption for right, whatever was found."""
-        self._ensure_current(row, check)
+        self._ensure_known(row, check)
         self._corrections[row] = replace(self.captions()[row], faults=())
         return self._corrections[row]
 
@@ -192,20 +205,25 @@ class Workspace:
 
     def rows(self, texts: NoteTexts) -> Iterator[ResultRow]:
         """All captions in the order of the sheet, each with the old one and what is still wrong."""
+        with_system = any(caption.system for caption in self._captions)
+        columns = column_names(self._captions)
         for before, after in self._pairs():
             row: dict[str, Any] = {
                 "id": after.id, "image": before.image, "lang": after.lang,
-                **({"system": after.system} if after.system else {}), "caption": after.caption,
+                **({"system": after.system} if with_system else {}), "caption": after.caption,
                 **dict(zip(texts.titles, texts.notes(before, after), strict=True)),
             }  # fmt: skip
-            yield row | {f"{name} (input)" if name in row else name: value for name, value in before.columns.items()}
+            yield with_columns(row, before.columns, columns)
 
     def _pairs(self) -> list[tuple[CheckedCaption, CheckedCaption]]:
         """Each caption as it was and as it is, in the order of the sheet."""
         return sorted(zip(self._captions, self.captions(), strict=True), key=lambda pair: pair[0].row)
 
-    def export(self, suffix: str, texts: NoteTexts) -> bytes:
+    def export(self, suffix: str, texts: NoteTexts, check: int) -> bytes:
         """The sheet that was put in, corrected, where it has the format that is asked for; else a table of its captions."""
+        self.ensure_current(check)
+        if self.result is None:
+            raise InputError("no captions were checked yet.")
         target = self.folder / f"corrected{suffix}"
         if (
             self.sheet is None

@@ -19,6 +19,7 @@ from caplens.data.formats import spreadsheet
 from caplens.data.formats.formulas import formulas_allowed, guarded
 from caplens.data.formats.json_document import to_json
 from caplens.data.replacing import replacing
+from caplens.data.rows import of_one_table
 from caplens.errors import InputError
 from caplens.libraries import require
 from caplens.results.table import Table, render_text
@@ -129,7 +130,7 @@ def write_jsonl(rows: Iterable[ResultRow], out: TextIO) -> None:
 def write_delimited(rows: Iterable[ResultRow], out: TextIO, delimiter: str = ",") -> None:
     """CSV or TSV with full precision; lists and objects are JSON inside their cell."""
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
-    for number, row in enumerate(rows):
+    for number, row in enumerate(of_one_table(rows)):
         if not number:
             writer.writerow([guarded(name) for name in row])
         writer.writerow([guarded(_csv_cell(value)) for value in row.values()])
@@ -144,7 +145,7 @@ def _csv_cell(value: Any) -> Any:
 def write_parquet(rows: Iterable[ResultRow], path: Path) -> None:
     arrow = require("pyarrow", "Writing Parquet", "parquet")
     parquet = require("pyarrow.parquet", "Writing Parquet", "parquet")
-    listed = list(rows)
+    listed = list(of_one_table(rows))
     # A column has one type: where one cell is an object, all are JSON.
     nested = {key for row in listed for key, value in row.items() if _is_nested(value)}
     plain = [

@@ -1,11 +1,12 @@
 """`CheckResult`: which captions are bad, and why."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+from caplens.data.rows import free_name
 from caplens.results.base import Content, Result, ResultRow, null_if_nan, number
 from caplens.results.table import Cell, Table
 
@@ -159,7 +160,7 @@ class CheckResult(Result):
         scored = bool(self.signature)
         with_system = any(caption.system for caption in self.captions)
         doubts = any(caption.doubt for caption in self.captions)
-        columns = dict.fromkeys(name for caption in self.captions for name in caption.columns)
+        columns = column_names(self.captions)
         for caption in self.captions:
             row = {
                 "verdict": str(caption.verdict),
@@ -174,7 +175,7 @@ class CheckResult(Result):
             }
             if doubts:
                 row["doubt"] = caption.doubt
-            yield row | {f"{name} (input)" if name in row else name: caption.columns.get(name) for name in columns}
+            yield with_columns(row, caption.columns, columns)
 
     def translated(self, say: Callable[[str], str]) -> Self:
         """The same with the reasons in another language."""
@@ -197,6 +198,18 @@ class CheckResult(Result):
     def from_dict(cls, content: Content) -> Self:
         captions = [_caption_from(entry) for entry in content["captions"]]
         return cls(captions, str(content["signature"]), str(content["calibration"]), [str(line) for line in content["warnings"]])
+
+
+def column_names(captions: Iterable[CheckedCaption]) -> list[str]:
+    """The other columns of the file, those of all rows together."""
+    return list(dict.fromkeys(name for caption in captions for name in caption.columns))
+
+
+def with_columns(row: ResultRow, columns: Mapping[str, Any], names: Sequence[str]) -> ResultRow:
+    """A row of the result with the file's own columns beside it, none of which takes the place of another."""
+    for name in names:
+        row[free_name(name, row)] = columns.get(name)
+    return row
 
 
 def _score_columns(caption: CheckedCaption) -> ResultRow:

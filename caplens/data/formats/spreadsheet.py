@@ -14,7 +14,7 @@ from caplens.data.columns import Columns, knows_columns
 from caplens.data.files import Place, max_line_bytes, open_regular, too_long
 from caplens.data.formats.formulas import guarded, unguarded
 from caplens.data.formats.json_document import to_json
-from caplens.data.rows import FIELDS, Row, cells_from_sample, row_from_cells
+from caplens.data.rows import FIELDS, Row, cells_from_sample, of_one_table, row_from_cells
 from caplens.data.sample import Sample
 from caplens.errors import InputError, reason
 from caplens.libraries import require
@@ -240,7 +240,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 def _append_rows(openpyxl: Any, sheet: Any, rows: Iterable[Mapping[str, Any]]) -> None:
     styles, letters = (require(f"openpyxl.{name}", _FEATURE, _EXTRA) for name in ("styles", "utils"))
-    for number, row in enumerate(rows):
+    for number, row in enumerate(of_one_table(rows)):
         if not number:
             _write_header(openpyxl, styles, sheet, list(row))
         if number >= _MOST_ROWS:
@@ -286,4 +286,9 @@ def _cell(value: Any, row: int) -> Any:
         raise InputError(
             f"row {row}: a cell of Excel holds {_LONGEST_CELL:,} characters, not {len(value):,}. Write CSV or JSONL."
         )
-    return guarded(_ILLEGAL.sub("\ufffd", value))
+    return guarded(storable(value))
+
+
+def storable(text: str, instead: str = "\ufffd") -> str:
+    """A text with another character in place of each that a cell cannot hold."""
+    return _ILLEGAL.sub(instead, text)

@@ -11,6 +11,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from caplens.backbones.base import Backbone
@@ -139,9 +140,7 @@ class RayExecutor:
                     num_cpus=0, num_gpus=0 if place.gpu is None else 1, scheduling_strategy=affinity
                 )
                 fingerprint = self._backbone.fingerprint
-                self._encoders[place] = encoder.remote(
-                    self._spec, fingerprint, self._batch_size, self._workers, os.getcwd()
-                )
+                self._encoders[place] = encoder.remote(self._spec, fingerprint, self._batch_size, self._workers, str(Path.cwd()))
         if not self._encoders:
             raise CaplensError("no node of the cluster is left.")
 
@@ -149,9 +148,7 @@ class RayExecutor:
 class _Encoder:
     """What encodes on a node. The model is opened with the first portion, so that its errors are those of the work."""
 
-    def __init__(
-        self, spec: BackboneSpec, fingerprint: str, batch_size: int | None, workers: int | None, folder: str
-    ) -> None:
+    def __init__(self, spec: BackboneSpec, fingerprint: str, batch_size: int | None, workers: int | None, folder: str) -> None:
         # Relative paths of images mean what they mean to the caller.
         with contextlib.suppress(OSError):
             os.chdir(folder)

@@ -119,7 +119,7 @@
       // What is still being typed or judged belongs into the sheet too.
       for (const save of [...pending]) await save();
       if (pending.size) return;
-      const answer = await fetch(`/export/${name}?lang=${lang}`);
+      const answer = await fetch(`/export/${name}?lang=${lang}&check=${number}`);
       if (!answer.ok) throw new Error((await answer.json()).error);
       const link = element("a");
       link.href = URL.createObjectURL(await answer.blob());
@@ -132,10 +132,10 @@
   }
   at("xlsx").addEventListener("click", () => download("captions.xlsx"));
   at("csv").addEventListener("click", () => download("captions.csv"));
-  at("more").addEventListener("click", more);
+  at("more").addEventListener("click", () => more().catch((error) => complain(error.message)));
 
   async function more() {
-    const found = await ask(`/captions?start=${shown}&lang=${lang}`);
+    const found = await ask(`/captions?start=${shown}&lang=${lang}&check=${number}`);
     number = found.check;
     for (const content of found.cards) at("cards").append(card(content));
     shown += found.cards.length;
@@ -154,7 +154,7 @@
     const made = element("article", "check");
     if (content.image) {
       const frame = element("button", "photo"), image = element("img");
-      image.src = `/image/${content.row}`;
+      image.src = `/image/${content.row}?check=${number}`;
       image.alt = at("cards").dataset.alt;
       image.loading = "lazy";
       frame.append(image);

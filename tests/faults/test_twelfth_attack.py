@@ -1,0 +1,199 @@
+"""What a twelfth attacker found: tables whose rows have different columns, sheets that replace each other, studies and stores."""
+
+import csv
+import json
+import tarfile
+import time
+
+import pytest
+from extras import need
+
+from caplens.calibration.set_faults import duplicate_faults
+from caplens.data import Sample
+from caplens.errors import InputError
+from caplens.results.base import ROW_WRITERS
+from caplens.results.check import CheckedCaption, CheckResult, Verdict
+
+
+def table(path):
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx", ".parquet"])
+def test_values_never_stand_below_the_name_of_another_column(tmp_path, suffix):
+    if suffix == ".xlsx":
+        need("openpyxl")
+    if suffix == ".parquet":
+        need("pyarrow")
+    for rows in ([{"a": 1, "b": 2}, {"a": 1}], [{"a": 1}, {"a": 1, "b": 2}], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]):
+        with pytest.raises(InputError, match="row 2 has not the columns of the first"):
+            ROW_WRITERS[suffix](rows, tmp_path / f"rows{suffix}")
+
+
+def test_no_column_of_the_file_takes_the_place_of_another():
+    columns = {"verdict": "by Ann", "verdict (input)": "by Bob", "id (input)": 1}
+    (row,) = (CheckResult([CheckedCaption("1", "a dog", columns=columns), CheckedCaption("2", "a cat")]).to_rows().__next__(),)
+    assert row["verdict"] == "fine"
+    assert sorted(str(row[name]) for name in row if "(input)" in name) == ["1", "by Ann", "by Bob"]
+
+
+def test_captions_that_two_images_share_take_linear_time():
+    def seconds(count):
+        samples = [Sample(str(n), "a dog runs in the snow", image="a.jpg" if n < count - 1 else "b.jpg") for n in range(count)]
+        start = time.perf_counter()
+        faults = duplicate_faults(samples, ["en"] * count)
+        assert len(faults) == count
+        return time.perf_counter() - start
+
+    seconds(100)
+    assert seconds(40_000) < 8
+
+
+@pytest.fixture
+def workspace():
+    need("fastapi")
+    from caplens.human.workspace import Workspace
+
+    space = Workspace()
+    yield space
+    space.close()
+
+
+def checked(space, *rows, name="sheet.jsonl"):
+    space.add(name, "".join(json.dumps(row) + "\n" for row in rows).encode())
+    space.start()
+    while space.is_running:
+        time.sleep(0.02)
+    assert not space.error
+    return space.checks
+
+
+def texts():
+    from caplens.human.workspace import NoteTexts
+
+    return NoteTexts(["verdict", "reasons", "old"], {verdict: str(verdict) for verdict in Verdict}, str)
+
+
+def test_what_was_found_in_one_sheet_is_not_written_beside_another(workspace):
+    check = checked(workspace, {"id": "1", "caption": "DSC_9999.jpg"})
+    workspace.export(".csv", texts(), check)
+    workspace.add("other.csv", b"id,caption\n77,A rocket stands at night\n")
+    with pytest.raises(InputError, match="other captions were checked since"):
+        workspace.export(".csv", texts(), check)
+    with pytest.raises(InputError, match="no captions were checked yet"):
+        workspace.export(".csv", texts(), workspace.checks)
+    assert workspace.captions() == []
+    with pytest.raises(InputError, match="other captions were checked since"):
+        workspace.image(0, check)
+
+
+def test_a_saved_table_has_each_cell_below_its_name(workspace, tmp_path):
+    rows = (
+        {"id": "1", "caption": "A dog runs in the snow.", "photographer": "Ann", "license": "CC-BY"},
+        {"id": "2", "caption": "A cat sleeps on a sofa.", "license": "CC0", "comment": "blurred", "system": "m"},
+    )
+    check = checked(workspace, *rows)
+    (tmp_path / "out.csv").write_bytes(workspace.export(".csv", texts(), check))
+    first, second = table(tmp_path / "out.csv")
+    assert (first["photographer"], first["license"], first["comment"], first["system"]) == ("Ann", "CC-BY", "", "")
+    assert (second["photographer"], second["license"], second["comment"], second["system"]) == ("", "CC0", "blurred", "m")
+
+
+def test_a_line_break_from_word_can_be_saved_in_excel(workspace, tmp_path):
+    openpyxl = need("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "caption"], ["1", "DSC_9999.jpg"], ["2", "A dog runs in the snow."]):
+        book.active.append(row)
+    # A cell in the last column that has a format only.
+    book.active["XFD1"].font = openpyxl.styles.Font(bold=True)
+    book.save(tmp_path / "sheet.xlsx")
+    workspace.add("sheet.xlsx", (tmp_path / "sheet.xlsx").read_bytes())
+    workspace.start()
+    while workspace.is_running:
+        time.sleep(0.02)
+    worst = workspace.captions()[0]
+    workspace.correct(0, "A brown dog\x0bruns.", workspace.checks)
+    (tmp_path / "out.xlsx").write_bytes(workspace.export(".xlsx", texts(), workspace.checks))
+    saved = openpyxl.load_workbook(tmp_path / "out.xlsx").active
+    assert worst.caption == "DSC_9999.jpg"
+    assert [cell.value for cell in saved[2]][:2] == ["1", "A brown dog runs."]
+    assert saved.max_column <= 16_384
+    assert saved["C1"].value == "verdict"
+
+
+@pytest.fixture
+def rated(tmp_path, caplens):
+    """A study of two captions, of which one names its system, with an answer to each."""
+    need("fastapi")
+    from study_site import EXAMPLES, rater
+
+    from caplens.human.answering import save_answer
+    from caplens.human.assignment import open_item
+    from caplens.human.database import StudyDatabase
+
+    rows = [{"id": "1", "caption": "a cat", "image": "cat.jpg"},
+            {"id": "2", "caption": "a rocket", "image": "rocket.jpg", "system": "m"}]  # fmt: skip
+    (tmp_path / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    study = tmp_path / "study.db"
+    create = ("study", "create", tmp_path / "captions.jsonl", "--images", EXAMPLES, "-o", study, "--replication", "1")
+    assert caplens(*create).status == 0
+    database = StudyDatabase(study)
+    person = rater(database, "Ada")
+    for _ in rows:
+        item = open_item(database, person)
+        save_answer(database, person, item.assignment, item.step, {"choice-0": "3"}, 1.0)
+    return study
+
+
+def test_answers_and_events_stand_below_their_names(rated, tmp_path, caplens):
+    assert caplens("study", "export", rated, "-o", tmp_path / "rated.csv").status == 0
+    rows = {row["id"]: row for row in table(tmp_path / "rated.csv")}
+    assert {name: row["system"] for name, row in rows.items()} == {"1": "", "2": "m"}
+    assert all(json.loads(row["ratings"])[0]["value"] == 3 for row in rows.values())
+    assert caplens("study", "export", rated, "--events", "-o", tmp_path / "events.csv").status == 0
+    events = table(tmp_path / "events.csv")
+    assert {event["rater"] for event in events if event["kind"] == "answer"} == {""}
+    assert all(event["assignment"].isdecimal() for event in events if event["kind"] == "answer")
+
+
+def test_images_inside_of_an_archive_make_no_study(tmp_path, caplens):
+    need("fastapi")
+    from study_site import EXAMPLES
+
+    (tmp_path / "0.txt").write_text("a cat", encoding="utf-8")
+    with tarfile.open(tmp_path / "data.tar", "w") as archive:
+        archive.add(EXAMPLES / "cat.jpg", "0.jpg")
+        archive.add(tmp_path / "0.txt", "0.txt")
+    said = caplens("study", "create", tmp_path / "data.tar", "-o", tmp_path / "study.db")
+    assert said.status == 2
+    assert "its image is inside of the file" in said.err
+    assert not (tmp_path / "study.db").exists()
+
+
+def test_two_pairs_of_captions_of_one_image_are_two(tmp_path):
+    need("fastapi")
+    from caplens.human.analysis import Preference, side_by_sides, votes_of_pair
+
+    entries = [Preference(image, "en", "a", "b", "r", value, caption)
+               for image in ("cat", "dog") for caption, value in (("0", 1.0), ("1", -1.0))]  # fmt: skip
+    (row,) = side_by_sides(entries, resamples=10)
+    assert (row.images, row.judgements, row.wins, row.losses) == (2, 4, 50.0, 50.0)
+    assert row.agreement.alpha != row.agreement.alpha
+    assert votes_of_pair(entries, "a", "b").shape == (4, 1)
+
+
+def test_what_a_killed_export_left_is_not_imported(tmp_path):
+    need("pyarrow")
+    import numpy as np
+
+    from caplens.embed.store import Store
+    from caplens.embed.vector_shards import export_vectors, import_vectors
+
+    store = Store(tmp_path / "a")
+    store.model_vectors("m", "0123456789abcdef" * 2).put([b"t" + bytes(16)], np.ones((1, 4), np.float32), [False])
+    export_vectors(store, store.models()[0], tmp_path / "out")
+    left = tmp_path / "out" / ".0123.host-1-2.tmp"
+    left.mkdir()
+    (left / "0.parquet").write_bytes(b"PAR1")
+    assert [entry.taken for entry in import_vectors(tmp_path / "out", Store(tmp_path / "b"))] == [1]
