@@ -1,5 +1,7 @@
 """`caplens leaderboard`: results of benchmarks as one static page, to which others can add theirs."""
 
+import os
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +11,7 @@ from caplens.benchmarks.leaderboard import build_leaderboard, complete_leaderboa
 from caplens.cli.command import command
 from caplens.cli.output import info
 from caplens.data.replacing import ensure_apart, ensure_writable
+from caplens.data.temporary import temporary_folder
 from caplens.errors import InputError
 from caplens.results.leaderboard import Leaderboard
 from caplens.results.loading import load_results
@@ -70,9 +73,16 @@ def build(
     output.mkdir(parents=True, exist_ok=True)
     for path in written.values():
         ensure_writable(path)
-    write_leaderboard(board, written["index.html"], title)
-    board.save(written["leaderboard.json"])
-    board.save(written["leaderboard.csv"])
+    # All are complete before the first takes the place of an old one.
+    complete = temporary_folder(output, "leaderboard")
+    try:
+        write_leaderboard(board, complete / "index.html", title)
+        board.save(complete / "leaderboard.json")
+        board.save(complete / "leaderboard.csv")
+        for name, path in written.items():
+            os.replace(complete / name, path)
+    finally:
+        shutil.rmtree(complete, ignore_errors=True)
     info(f"written to {output}")
     return {"written": [str(path) for path in written.values()], "values": len(board.entries)}
 

@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, not_, select, update
 from caplens.errors import InputError
 from caplens.human.analysis import agreement_of
 from caplens.human.assignment import DONE
-from caplens.human.database import StudyDatabase
+from caplens.human.database import OWNER, StudyDatabase
 from caplens.human.export import Judgement, event_rows, exported_rows, judgements_of
 from caplens.human.tables import answers, assignments, events, items, raters
 from caplens.results.base import ResultRow, write_delimited, write_jsonl
@@ -41,9 +41,10 @@ def overview(database: StudyDatabase) -> Overview:
     recorded = list(judgements_of(database))
     tables = [_by_language(database, recorded), _by_rater(database, recorded)]
     wanted, settings = _wanted(database), database.settings
+    counted = sum(not answer.repeat and answer.gold is None for answer in recorded)
     spent, all_of_it = len(recorded) * settings.cost_per_answer, wanted * settings.cost_per_answer
     cost = f"{spent:,.2f} of about {all_of_it:,.2f} {settings.currency}" if settings.cost_per_answer else ""
-    return Overview(str(settings.task), database.state, sum(not answer.repeat for answer in recorded), wanted, cost, tables)
+    return Overview(str(settings.task), database.state, counted, wanted, cost, tables)
 
 
 def _wanted(database: StudyDatabase) -> int:
@@ -187,7 +188,7 @@ def forget_rater(database: StudyDatabase, name: str) -> None:
         for event in connection.execute(select(events.c.id, events.c.detail)).all():
             if event.detail.get("rater") == name:
                 connection.execute(delete(events).where(events.c.id == event.id))
-        database.record(connection, "owner", "forget", {"answers": len(counted)})
+        database.record(connection, OWNER, "forget", {"answers": len(counted)})
 
 
 def download(database: StudyDatabase, name: str) -> str:

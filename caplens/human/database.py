@@ -25,6 +25,8 @@ from caplens.libraries import require
 
 PILOT, OPEN, PAUSED, CLOSED = "pilot", "open", "paused", "closed"
 STATES = (PILOT, OPEN, PAUSED, CLOSED)
+OWNER = "owner"
+"""Who the audit says acted, where it was no rater."""
 _WAIT = 60
 """Seconds to wait for another program that writes to the database."""
 _INSERTED_AT_ONCE = 500
@@ -178,7 +180,7 @@ class StudyDatabase:
         with self.reading() as connection:
             return str(connection.execute(select(study.c.state)).scalar_one())
 
-    def set_state(self, state: str, actor: str = "owner") -> None:
+    def set_state(self, state: str, actor: str = OWNER) -> None:
         """Open, pause or close the study."""
         if state not in STATES:
             raise InputError(f"a study is {', '.join(STATES)}, not {state!r}.")
@@ -191,7 +193,7 @@ class StudyDatabase:
         token = secrets.token_urlsafe(24)
         with self.writing() as connection:
             connection.execute(study.update().values(owner_hash=hashed(token)))
-            self.record(connection, "owner", "new link", {})
+            self.record(connection, OWNER, "new link", {})
         return token
 
     def is_owner(self, token: str) -> bool:
@@ -206,6 +208,8 @@ class StudyDatabase:
         """
         if not names or any(not name.strip() or len(name) > _NAME_LENGTH for name in names):
             raise InputError(f"raters have names of 1 to {_NAME_LENGTH} characters.")
+        if OWNER in names:
+            raise InputError(f"the audit calls you {OWNER!r}; give the rater another name.")
         with self.writing() as connection:
             known = set(connection.execute(select(items.c.lang).distinct()).scalars())
             if missing := sorted(set(langs) - known):
@@ -218,7 +222,7 @@ class StudyDatabase:
             for name, token in tokens.items():
                 values = {"name": name, "token_hash": hashed(token), "langs": sorted(set(langs)) or sorted(known)}
                 connection.execute(raters.insert().values(**values, active=True, created=time.time()))
-                self.record(connection, "owner", "invite", {"rater": name})
+                self.record(connection, OWNER, "invite", {"rater": name})
         return tokens
 
     def record(self, connection: Any, actor: str, kind: str, detail: Mapping[str, Any]) -> None:

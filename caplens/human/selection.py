@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from caplens.data.extracted import original_name
 from caplens.data.files import Source, max_line_bytes
 from caplens.data.formats.photo_folder import place_of
 from caplens.data.languages import CROSSMODAL_3600, base_language
@@ -174,7 +175,9 @@ def _check_wanted(languages: Sequence[str], per_language: int, count: int) -> No
 
 def _selected(candidate: Candidate, lang: str, level: str) -> SelectedImage:
     sample = candidate.sample
-    return SelectedImage(sample.id, str(sample.image or sample.id), lang, level, candidate.latitude, candidate.longitude)
+    return SelectedImage(
+        sample.id, original_name(str(sample.image or sample.id)), lang, level, candidate.latitude, candidate.longitude
+    )
 
 
 def _levels(candidates: Sequence[Candidate], regions: Sequence[Region], langs: Sequence[str]) -> Mapping[str, np.ndarray]:

@@ -177,7 +177,12 @@ def _check_scale(scale: tuple[Label, ...]) -> None:
     values, names = [label.value for label in scale], [label.name for label in scale]
     if not _SMALLEST_SCALE <= len(scale) <= _LARGEST_SCALE:
         raise InputError(f"a scale has {_SMALLEST_SCALE} to {_LARGEST_SCALE} points, not {len(scale)}.")
-    if values != sorted(set(values), reverse=True) or len(set(names)) < len(names) or not all(map(str.strip, names)):
+    if (
+        values != sorted(set(values), reverse=True)
+        or len({f"{value:g}" for value in values}) < len(values)
+        or len(set(names)) < len(names)
+        or not all(map(str.strip, names))
+    ):
         raise InputError("the points of a scale have different names and values, the best first.")
 
 

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from caplens.data.content import ContentHash
+from caplens.data.extracted import original_name
 from caplens.data.languages import base_language
 from caplens.data.rows import row_from_sample
 from caplens.data.sample import Sample
@@ -126,6 +127,8 @@ def _columns(sample: Sample) -> dict[str, Any]:
     """The input's columns, without those that results have anyway and without images and videos in memory."""
     if not isinstance(sample.image, str | PathLike | None):
         sample = replace(sample, image=None)
+    elif isinstance(sample.image, str):
+        sample = replace(sample, image=original_name(sample.image))
     if not isinstance(sample.video, str | PathLike | None):
         sample = replace(sample, video=None)
     return {name: value for name, value in row_from_sample(sample).items() if name not in _ALWAYS_KEPT}

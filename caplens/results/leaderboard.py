@@ -175,6 +175,8 @@ def _entry(values: dict[str, Any]) -> LeaderboardEntry:
                 raise TypeError(f"published is true or false, not {value!r}")
         elif isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"{name} is a number, not {value!r}")
+        elif math.isinf(value):
+            raise TypeError(f"{name} is a finite number, not {value!r}")
     return LeaderboardEntry(**values)
 
 

@@ -197,3 +197,77 @@ def test_what_a_killed_export_left_is_not_imported(tmp_path):
     left.mkdir()
     (left / "0.parquet").write_bytes(b"PAR1")
     assert [entry.taken for entry in import_vectors(tmp_path / "out", Store(tmp_path / "b"))] == [1]
+
+
+def test_images_inside_of_tables_keep_their_names(tmp_path, caplens):
+    arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
+    from study_site import EXAMPLES
+
+    images = [{"bytes": (EXAMPLES / name).read_bytes(), "path": name} for name in ("cat.jpg", "rocket.jpg")]
+    columns = {"id": ["1", "2"], "caption": ["a cat", "a rocket"], "image": images}
+    places = {"latitude": [52.5, 28.6], "longitude": [13.4, 77.2]}
+    parquet.write_table(arrow.table(columns | places), tmp_path / "data.parquet")
+    score = ("score", tmp_path / "data.parquet", "-m", "length", "--keep-columns", "image", "-o", tmp_path / "scores.csv")
+    assert caplens(*score).status == 0
+    assert [row["image"] for row in table(tmp_path / "scores.csv")] == ["cat.jpg", "rocket.jpg"]
+    select = ("select-images", tmp_path / "data.parquet", tmp_path / "chosen.jsonl", "--per-language", "1", "--langs", "de,hi")
+    assert caplens(*select).status == 0
+    chosen = [json.loads(line) for line in (tmp_path / "chosen.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {row["image"] for row in chosen} == {"cat.jpg", "rocket.jpg"}
+
+
+def test_no_rater_is_called_owner(rated, caplens):
+    said = caplens("study", "invite", rated, "owner")
+    assert said.status == 2
+    assert "the audit calls you 'owner'" in said.err
+
+
+def test_answers_to_gold_items_are_not_among_those_wanted(tmp_path):
+    need("fastapi")
+    from study_site import many, rater
+
+    from caplens.api import create_study
+    from caplens.human import dashboard
+    from caplens.human.answering import save_answer
+    from caplens.human.assignment import open_item
+    from caplens.human.database import StudyDatabase
+    from caplens.human.settings import StudySettings
+
+    samples = [*many(1), *(Sample(f"g{n}", "gold", image=s.image, lang="en", meta={"gold": 4}) for n, s in enumerate(many(3)))]
+    create_study(tmp_path / "s.db", StudySettings(replication=1, gold_share=0.5), {"x": samples})
+    database = StudyDatabase(tmp_path / "s.db")
+    person, answered = rater(database, "Ada"), 0
+    while (item := open_item(database, person)) is not None:
+        save_answer(database, person, item.assignment, item.step, {"choice-0": "3"}, 1.0)
+        answered += 1
+    board = dashboard.overview(database)
+    assert answered > 1
+    assert (board.answers, board.wanted) == (1, 1)
+
+
+def test_points_of_a_scale_that_look_alike_are_refused():
+    need("fastapi")
+    from caplens.human.settings import Label, StudySettings
+
+    with pytest.raises(InputError, match="different names and values"):
+        StudySettings(scale=(Label(1000002, "best", ""), Label(1000001, "middle", ""), Label(1000000, "worst", "")))
+
+
+def test_a_leaderboard_is_written_as_a_whole_or_not_at_all(tmp_path, caplens, monkeypatch):
+    from caplens.results.leaderboard import Leaderboard
+
+    empty = Leaderboard([], {}, {}, None)
+    empty.save(tmp_path / "board.json")
+    build = ("leaderboard", "build", tmp_path / "board.json", "-o", tmp_path / "page")
+    assert caplens(*build).status == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "page").iterdir()}
+    save = Leaderboard.save
+
+    def failing(self, path, **keywords):
+        if str(path).endswith(".csv"):
+            raise InputError("the disk is full.")
+        save(self, path, **keywords)
+
+    monkeypatch.setattr(Leaderboard, "save", failing)
+    assert caplens(*build, "--title", "another").status == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "page").iterdir()} == before

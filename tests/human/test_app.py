@@ -146,13 +146,13 @@ def test_a_csv_sheet_comes_back_in_its_own_shape(tmp_path):
         row = next(row for row, caption in enumerate(space.captions()) if caption.caption == "Alt-Text folgt")
         space.correct(row, "Eine Katze; sie sitzt.", space.checks)
         texts = NoteTexts(["Urteil", "Gründe", "vorher"], {verdict: str(verdict) for verdict in Verdict}, str)
-        written = space.export(".csv", texts).decode("utf-8-sig")
+        written = space.export(".csv", texts, space.checks).decode("utf-8-sig")
         rows = list(csv.reader(io.StringIO(written, newline=""), delimiter=";"))
         assert rows[0] == ["Nr", "Notiz", "Alt-Text", "Bild", "Urteil", "Gründe", "vorher"]
         assert rows[1][:4] == ["1", "zwei\nZeilen", "Eine Katze; sie sitzt.", "x.jpg"]
         assert rows[1][6] == "Alt-Text folgt"
         assert rows[2][:4] == ["2", "'=1+1", "Ein Hund läuft.", "y.jpg"]
-        table = need("openpyxl").load_workbook(io.BytesIO(space.export(".xlsx", texts))).active
+        table = need("openpyxl").load_workbook(io.BytesIO(space.export(".xlsx", texts, space.checks))).active
         assert table["B2"].value == "x.jpg"
         assert table["D2"].value == "Eine Katze; sie sitzt."
     finally:
