@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         fit_mid,
         robustness,
         score,
+        score_partitions,
         score_via_english,
         translate,
         write_report,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "caplens.api": (
         "agreement", "bench", "bench_many", "build_leaderboard", "calibrate", "check", "compare", "crossmodal", "drift",
-        "filter_captions", "fit_mid", "robustness", "score", "score_via_english", "translate", "write_report",
+        "filter_captions", "fit_mid", "robustness", "score", "score_partitions", "score_via_english", "translate", "write_report",
     ),
     "caplens.data": ("Rating", "References", "Sample", "SampleFile", "read_references"),
     "caplens.errors": ("CaplensError", "InputError", "MissingExtraError"),
@@ -78,6 +79,7 @@ __all__ = [
     "read_references",
     "robustness",
     "score",
+    "score_partitions",
     "score_via_english",
     "translate",
     "write_report",

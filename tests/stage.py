@@ -37,6 +37,7 @@ def set_up(root: Path) -> Path:
     _videos(root, photos)
     _places(root)
     _crossmodal(root)
+    _parts(root, good)
     _translations(root)
     _plugin(root)
     _models(root)
@@ -93,6 +94,13 @@ def _flickr8k(folder: Path, photos: Path) -> Path:
     ]
     (root / "kiwi.tsv").write_text("\n".join(["lang\tcaption\tquality", *quality]) + "\n", encoding="utf-8")
     return folder
+
+
+def _parts(root: Path, good: list[dict[str, object]]) -> None:
+    """Captions in several files."""
+    (root / "parts").mkdir()
+    for number in range(2):
+        _write(root / "parts" / f"{number}.jsonl", good[number::2])
 
 
 def _places(root: Path) -> None:

@@ -11,7 +11,7 @@ PACKAGE = Path(caplens.__file__).parent
 ROOT = Path(__file__).parents[1]
 ROOMS = [
     "data", "text", "stats", "results", "backbones", "embed", "metrics", "comparison", "benchmarks", "perturbation",
-    "translation", "captioners", "calibration", "training", "human", "report", "api", "adapters", "cli",
+    "translation", "captioners", "calibration", "partitions", "training", "human", "report", "api", "adapters", "cli",
 ]  # fmt: skip
 """In the order in which data flows; those that do not exist yet are in the design."""
 BESIDE = {

@@ -22,6 +22,7 @@ from caplens.api.studies import (
 )
 from caplens.api.translating import score_via_english, translate
 from caplens.benchmarks.leaderboard import build_leaderboard
+from caplens.partitions import score_partitions
 
 __all__ = [
     "CheckingApp",
@@ -44,6 +45,7 @@ __all__ = [
     "plan_study",
     "robustness",
     "score",
+    "score_partitions",
     "score_via_english",
     "select_images",
     "study_server",

@@ -13,15 +13,13 @@ from caplens.calibration import CalibrationChoice, add_levels
 from caplens.comparison.language_pairs import compare_language_pairs
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
 from caplens.data.languages import base_language
+from caplens.metrics.cider import pools_languages
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.metrics.scoring import KeepColumns, missing_score_warnings, run_metrics
 from caplens.perturbation import check_protocol, get_perturbations, measure_robustness
 from caplens.results.robustness import RobustnessResult
 from caplens.results.scores import ScoreResult
 from caplens.stats import RESAMPLES, bootstrap_pooled, interval
-
-_BY_TOKENS = "cider"
-"""How the metrics begin whose scores depend on how a language is split into tokens."""
 
 
 def score(
@@ -102,9 +100,9 @@ def score(
 
 
 def _unpool_languages(result: ScoreResult) -> None:
-    """Take away the corpus scores of CIDEr over several languages: a mean over tokens of different kinds says nothing."""
+    """Take away the corpus scores of CIDEr over several languages."""
     for name, scores in result.metrics.items():
-        if name.startswith(_BY_TOKENS) and len(scores.by_language) > 1:
+        if not pools_languages(name) and len(scores.by_language) > 1:
             result.metrics[name] = replace(scores, corpus=float("nan"))
             result.warnings.append(
                 f"{name}: no score over all {len(scores.by_language)} languages, whose tokens differ; see each language."

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from caplens.data.replacing import ensure_apart, ensure_writable, replacing
 from caplens.errors import CaplensError, InputError
+from caplens.partitions.folders import as_url
 from caplens.progress import logger
 from caplens.report import latex_document, markdown
 from caplens.results.base import ROW_WRITERS, TEXT_WRITERS, Result, ResultRow, json_text
@@ -63,6 +64,13 @@ def choose_format(output: Path | None, asked: Format | None, *inputs: Path | Non
         return _SUFFIXES[output.suffix.lower()]
     except KeyError:
         raise InputError(f"{output}: the suffix names no format. Choose one with --format: {', '.join(Format)}.") from None
+
+
+def names_folder(output: Path | None, asked: Format | None) -> bool:
+    """Whether an output is a folder or URL, rather than a file: it is there as one, or its name has no suffix."""
+    if output is None or asked is not None:
+        return False
+    return as_url(output) is not None or output.is_dir() or (not output.suffix and not output.exists())
 
 
 def write_result(result: Result, output: Path | None, form: Format, inputs: Inputs | None = None, *, show: bool = False) -> None:

@@ -21,9 +21,10 @@ from caplens.cli.options import (
     Seed,
     listed,
 )
-from caplens.cli.output import error, write_result
+from caplens.cli.output import Format, error, names_folder, write_result
+from caplens.data.columns import parsed_columns
 from caplens.errors import InputError
-from caplens.metrics.defaults import EXAMPLE_METRICS
+from caplens.metrics.defaults import EXAMPLE_METRICS, default_metrics
 from caplens.results.scores import ScoreResult
 from caplens.results.thresholds import Threshold, check_thresholds, missed_thresholds
 from caplens.stats import RESAMPLES
@@ -37,6 +38,7 @@ caplens score captions.jsonl --images photos -m clipscore,refclipscore --model h
 caplens score captions.csv --lang ja --tokenizer ja-mecab -o scores.json
 caplens score captions.parquet -m cider --keep-columns all -o scores.parquet
 caplens score captions.jsonl --images photos -m clipscore --fail-under clipscore=0.35
+caplens score 'parts/*.jsonl' --images photos -m clipscore,cider -o scores/
 """
 
 
@@ -74,6 +76,9 @@ def score(
             " in clipscore=0.35@95%. May be repeated."
         ),
     ] = None,
+    keep_vectors: Annotated[
+        bool, typer.Option("--keep-vectors", help="With a folder as output: write the vectors of a cluster into it, too.")
+    ] = False,
     example: Annotated[bool, typer.Option("--example", help="Score the example inside the package.")] = False,
 ) -> None:
     """Score captions against references and images: per caption, per language and over all, with error bars.
@@ -81,7 +86,22 @@ def score(
     Without --metric: clipscore with --images or a --model, else bleu1 to bleu4, rouge-l and cider. A caption that a metric cannot
     score (no references, an image that cannot be read) gets null and a reason there, and is scored by the others. The exit status
     is 3 where a caption got no score at all, or something that was given could not be used, and 4 where --fail-under is missed.
+
+    With a folder or URL as output, captions (files by name with wildcards, a folder, or a URL such as s3://bucket/*.parquet) are
+    scored partition by partition, on this machine or with --engine ray on a cluster; a job that was stopped goes on there.
     """
+    if captions is not None and names_folder(output.output, output.format):
+        others = {"--references": references, "--strict": strict, "--via-english": via_english, "--calibration": calibration,
+                  "--pool-languages": pool_languages, "--fail-under": fail_under, "--example": example}  # fmt: skip
+        unused = next((name for name, value in others.items() if value), None)
+        if unused is not None:
+            raise InputError(
+                f"{unused} cannot be used where the output is a folder, and captions are scored partition by partition."
+            )
+        _score_partitions(captions, output, metrics, models, columns, lang, keep_columns, resamples, seed, keep_vectors)
+        return
+    if keep_vectors:
+        raise InputError("--keep-vectors writes into the folder of the output; name a folder with --output.")
     _check_inputs(captions, references, models, via_english, example=example)
     form = output.checked(captions, references, metrics.df, calibration)
     thresholds = [Threshold.parse(text) for text in fail_under or []]
@@ -114,6 +134,23 @@ def score(
     inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
     write_result(result, output.output, form, None if example else inputs)
     _end(result, thresholds)
+
+
+def _score_partitions(
+    captions: Path, output: OutputOptions, metrics: MetricOptions, models: ModelOptions, columns: ColumnOptions,
+    lang: str | None, keep_columns: list[str] | None, resamples: int, seed: int, keep_vectors: bool,
+) -> None:  # fmt: skip
+    names = listed(metrics.metric) or default_metrics("score", with_images=models.images is not None or bool(models.model))
+    carried = listed(keep_columns)
+    options = models.scoring(metrics, lang, names)
+    result = api.score_partitions(
+        captions, str(output.output), names, images=models.images, columns=parsed_columns(columns.columns or []),
+        keep_columns=carried == ["all"] or carried or False, resamples=resamples, seed=seed, keep_vectors=keep_vectors,
+        options=options,
+    )  # fmt: skip
+    write_result(result, None, Format.table)
+    if result.failed:
+        raise typer.Exit(3)
 
 
 def _end(result: ScoreResult, thresholds: Sequence[Threshold]) -> None:

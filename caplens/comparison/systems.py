@@ -30,6 +30,7 @@ from caplens.stats import (
     interval,
     smallest_p,
 )
+from caplens.stats.exact import column_sums
 
 _CONVINCING = 0.05
 _SHOWN_REASONS, _SHOWN_SYSTEMS = 3, 6
@@ -268,7 +269,7 @@ def _compare_by(
     example = next(iter(results.values()))
     pool, groups = example[metric].pool, example.groups
     drawn = {name: bootstrap_pooled(values, pool, groups, resamples, seed) for name, values in statistics.items()}
-    scores = {name: SystemScore(float(pool(values.sum(axis=0))), *interval(drawn[name])) for name, values in statistics.items()}
+    scores = {name: SystemScore(float(pool(column_sums(values))), *interval(drawn[name])) for name, values in statistics.items()}
     contrasts = []
     for one, other in pairs:
         low, high = interval(drawn[one] - drawn[other])

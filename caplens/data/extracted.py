@@ -53,6 +53,14 @@ def original_name(path: str) -> str:
     return _names.get(path, Path(path).name) if is_extracted(path) else path
 
 
+def remove_extracted() -> None:
+    """Remove the images that were extracted so far, of samples that nobody uses any more."""
+    if _scratch.cache_info().currsize:
+        for folder in _scratch().iterdir():
+            shutil.rmtree(folder, ignore_errors=True)
+        _names.clear()
+
+
 @cache
 def _scratch() -> Path:
     folder = new_scratch_folder()

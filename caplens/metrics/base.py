@@ -104,6 +104,11 @@ class Metric(ABC):
     needs: frozenset[str] = frozenset({"caption"})
     summary: ClassVar[str] = ""
 
+    @property
+    def needs_all_captions(self) -> bool:
+        """Whether the score of a caption, or the corpus score, depends on all captions in another way than by sums."""
+        return False
+
     @classmethod
     def from_options(cls, options: ScoringOptions) -> Self:
         """The metric with those of the options that it has."""

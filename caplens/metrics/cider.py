@@ -79,6 +79,11 @@ def _idf_of_corpus(chunks: Iterable[TokenizedCorpus], documents: int) -> list[In
     return [table.inverse(documents) for table in tables]
 
 
+def document_counts(corpus: TokenizedCorpus) -> Iterator[list[tuple[Keys, Ints]]]:
+    """The n-grams of each order in a chunk of the corpus, and the number of entries in whose references each occurs."""
+    yield from _in_threads(_document_counts, corpus.chunks(_CHUNK_TOKENS))
+
+
 def _document_counts(chunk: TokenizedCorpus) -> list[tuple[Keys, Ints]]:
     """The n-grams of a chunk, and in how many of its corpus' references each stands."""
     counts = []
@@ -123,6 +128,11 @@ def _length_penalty(corpus: TokenizedCorpus, sigma: float) -> Floats:
     return penalty
 
 
+def pools_languages(metric: str) -> bool:
+    """Whether a metric of this name has one score over several languages: a mean over tokens of different kinds says nothing."""
+    return not metric.startswith(Cider.name)
+
+
 class Cider(LexicalMetric):
     """CIDEr-D, the score that papers call CIDEr."""
 
@@ -156,7 +166,13 @@ class Cider(LexicalMetric):
         return scores
 
     def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
-        values = cider(corpus, self.frequency, self._sigma, self._clip)
+        return self._scores(corpus, self.frequency)
+
+    def score_part(self, corpus: TokenizedCorpus, lang: str) -> tuple[Floats, Floats]:
+        return self._scores(corpus, None if self.frequency is None else self.frequency.of_language(lang))
+
+    def _scores(self, corpus: TokenizedCorpus, frequency: DocumentFrequency | None) -> tuple[Floats, Floats]:
+        values = cider(corpus, frequency, self._sigma, self._clip)
         return values, mean_statistics(values)
 
     def signature_fields(self) -> tuple[str, dict[str, Any]]:

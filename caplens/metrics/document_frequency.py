@@ -58,6 +58,11 @@ class FrequencyTable:
         self._keys, self._counts = keys[first], np.add.reduceat(counts[order], first) if len(keys) else counts
         self._waiting, self._size = [], 0
 
+    def columns(self) -> tuple[Keys, Ints]:
+        """All keys, ascending, and their counts."""
+        self._merge()
+        return self._keys, self._counts
+
     def inverse(self, documents: int) -> InverseFrequency:
         """A function from keys to log N - log max(1, df), for N documents."""
         self._merge()
@@ -150,6 +155,10 @@ class DocumentFrequency:
                 f" by {tokenizer!r}. Count them with 'caplens count-df --lang {lang} --tokenizer {tokenizer}', and score one"
                 " language at a time."
             )
+
+    def of_language(self, lang: str) -> "DocumentFrequency":
+        """The frequencies for captions in a language that `check` let pass."""
+        return self
 
     def save(self, path: str | PathLike[str]) -> None:
         document = {

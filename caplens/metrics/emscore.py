@@ -172,6 +172,10 @@ class EmScore(Metric):
     ) -> None:
         self.engine, self.choice, self.lang, self._idf = engine, choice, lang, idf
 
+    @property
+    def needs_all_captions(self) -> bool:
+        return self._idf is None
+
     @classmethod
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.engine(), options.frame_choice(), options.idf, options.lang)

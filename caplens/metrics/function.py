@@ -51,6 +51,10 @@ class FunctionMetric(Metric):
         parameters_needed = frozenset(self._by_caption) & {"references", "image", "video", "source"}
         self.needs = (frozenset(needs) or parameters_needed) | {"caption"}
 
+    @property
+    def needs_all_captions(self) -> bool:
+        return not self._by_caption
+
     def collectors(self) -> tuple[SampleCollector]:
         return (SampleCollector(self.needs),)
 

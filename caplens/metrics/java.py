@@ -60,6 +60,10 @@ class JavaMetric(Metric):
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.tokenizer, options.lang)
 
+    @property
+    def needs_all_captions(self) -> bool:
+        return True
+
     def collectors(self) -> tuple[TokenCollector]:
         return (TokenCollector(self.tokenizer, self.lang, self.needs),)
 

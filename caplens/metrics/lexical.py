@@ -15,6 +15,7 @@ from caplens.errors import option
 from caplens.metrics.base import Collector, Metric, signature
 from caplens.metrics.options import ScoringOptions
 from caplens.results.scores import Scores
+from caplens.stats.exact import column_sums
 from caplens.stats.means import mean_pool, mean_statistics
 from caplens.stats.significance import Pool
 from caplens.text.corpus import CorpusBuilder, TokenizedCorpus
@@ -131,8 +132,8 @@ class LexicalMetric(Metric):
     def score_corpus(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
         """Value and statistics of each caption; statistics are those of the mean unless `pool` says otherwise."""
 
-    def score_part(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
-        """The same, where it differs from the COCO evaluation on purpose."""
+    def score_part(self, corpus: TokenizedCorpus, lang: str) -> tuple[Floats, Floats]:
+        """The same of captions in one language, where it differs from the COCO evaluation on purpose."""
         return self.score_corpus(corpus)
 
     @abstractmethod
@@ -147,15 +148,15 @@ class LexicalMetric(Metric):
         by_language: dict[str, float] = {}
         counts: set[int] = set()
         for part in collector.parts:
-            part_values, part_statistics = self.score_part(part.corpus)
+            part_values, part_statistics = self.score_part(part.corpus, part.lang)
             if statistics is None:
                 statistics = np.zeros((size, part_statistics.shape[1]))
             values[part.rows], statistics[part.rows] = part_values, part_statistics
-            by_language[part.lang] = float(self.pool(part_statistics.sum(axis=0)))
+            by_language[part.lang] = float(self.pool(column_sums(part_statistics)))
             counts.update(np.unique(part.corpus.reference_counts).tolist())
         if statistics is None:
             statistics = mean_statistics(values)
-        corpus = float(self.pool(statistics.sum(axis=0))) if by_language else float("nan")
+        corpus = float(self.pool(column_sums(statistics))) if by_language else float("nan")
         return Scores(values, corpus, self._signature(collector.signature, counts), statistics, self.pool, by_language)
 
     def _signature(self, tok: str, reference_counts: set[int]) -> str:

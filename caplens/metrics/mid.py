@@ -99,6 +99,10 @@ class Mid(Metric):
                 " them with this prompt ('caplens mid fit')."
             )
 
+    @property
+    def needs_all_captions(self) -> bool:
+        return self._statistics is None
+
     @classmethod
     def from_options(cls, options: ScoringOptions) -> Self:
         return cls(options.engine(), options.prompt, options.lang, options.pair_statistics(), options.shrinkage)

@@ -49,7 +49,7 @@ class RougeL(LexicalMetric):
         )
         return values, mean_statistics(values)
 
-    def score_part(self, corpus: TokenizedCorpus) -> tuple[Floats, Floats]:
+    def score_part(self, corpus: TokenizedCorpus, lang: str) -> tuple[Floats, Floats]:
         """A caption of which nothing is left scores 0, also where nothing is left of a reference: the COCO evaluation gives 1."""
         values, _ = self.score_corpus(corpus)
         values = np.where(corpus.candidates.lengths > 0, values, 0.0)

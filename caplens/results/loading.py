@@ -19,6 +19,7 @@ from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leaderboard import Leaderboard
 from caplens.results.leakage import LeakageResult
 from caplens.results.robustness import RobustnessResult
+from caplens.results.score_summary import ScoreSummary
 from caplens.results.scores import ScoreResult
 from caplens.results.selection import SelectionResult
 from caplens.results.study import StudyResult
@@ -30,7 +31,7 @@ KINDS: dict[str, type[Result]] = {
     for result in (
         ScoreResult, Comparison, LanguageComparison, AgreementResult, LanguageCorrelation, RobustnessResult, SuiteResult,
         LeakageResult, TrainingLog, Leaderboard, Calibration, CheckResult, DriftResult, StudyResult,
-        SelectionResult,
+        SelectionResult, ScoreSummary,
     )
 }  # fmt: skip
 _BY_KEY: dict[str, type[Result]] = {

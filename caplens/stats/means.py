@@ -3,6 +3,7 @@
 import numpy as np
 
 from caplens.arrays import Floats
+from caplens.stats.exact import column_sums
 
 
 def mean_pool(sums: Floats) -> Floats:
@@ -14,7 +15,7 @@ def mean_pool(sums: Floats) -> Floats:
 
 def mean_of(values: Floats) -> float:
     """The mean of the values that are not NaN."""
-    return float(mean_pool(mean_statistics(values).sum(axis=0)))
+    return float(mean_pool(column_sums(mean_statistics(values))))
 
 
 def mean_statistics(values: Floats) -> Floats:

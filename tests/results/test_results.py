@@ -23,6 +23,7 @@ from caplens.results import Result, load_results
 from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, LeaderboardEntry
 from caplens.results.loading import KINDS
+from caplens.results.score_summary import MetricSummary, ScoreSummary, SummaryScore
 from caplens.results.selection import SelectedImage, SelectionResult
 from caplens.results.study import DeltaPair, StudyResult
 from caplens.results.suite import SuiteResult
@@ -57,6 +58,7 @@ def results() -> dict[str, Result]:
             "b", ["en", "de"], 3, {"cider": {"all": np.array([[1, np.nan], [np.nan, 1]])}}, "p", {"de": 2}
         ),
         "suite": SuiteResult([agreement, agreement], {"other": "it is broken"}, ["absent"]),
+        "score-summary": _summary(),
         "leaderboard": Leaderboard(
             [
                 LeaderboardEntry("b", "p", "en", "tau-c", "cider", 43.9, False, signature="cider|x", low=41.0, high=46.0, p=0.01),
@@ -103,6 +105,13 @@ def _study():
         "t", "rate", quality_by_language(ratings, scale, 10), side_by_sides(sides, 10), strengths_by_language(sides, 10),
         pairs, delta_correlations(pairs), ["a warning"],
     )  # fmt: skip
+
+
+def _summary():
+    """Of partitions; without an interval."""
+    scores = {lang: SummaryScore(0.1 + 0.2, float("nan"), float("nan"), 3) for lang in ("de", "en")}
+    total = SummaryScore(0.3, 0.1, 0.5, 6)
+    return ScoreSummary("out", 7, 1, 2, 1, 1, {"cider": MetricSummary(total, scores, "cider-d|v:1")}, ["a warning"])
 
 
 def _by_language(good, bad):

@@ -43,7 +43,7 @@ class _Portion(NamedTuple):
     losses: int = 0
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """A node, or one of its GPUs."""
 
     node: str
@@ -75,7 +75,7 @@ class RayExecutor:
             raise InputError("a cluster opens a model by its name; a model that is a Python object cannot be sent to it.")
         self._backbone, self._spec, self._address = backbone, backbone.spec, address
         self._batch_size, self._workers = batch_size, workers
-        self._encoders: dict[_Place, Any] = {}
+        self._encoders: dict[Place, Any] = {}
         self.lost = 0
 
     def encode_images(self, items: Iterable[ImageItem], expected: int) -> Iterator[EncodedBatch]:
@@ -86,7 +86,7 @@ class RayExecutor:
 
     def close(self) -> None:
         for encoder in self._encoders.values():
-            _library().kill(encoder)
+            ray_library().kill(encoder)
         self._encoders = {}
 
     def _spread(self, kind: str, portions: Iterator[_Portion]) -> Iterator[EncodedBatch]:
@@ -94,9 +94,9 @@ class RayExecutor:
         waiting: deque[_Portion] = deque(islice(portions, 1))
         if not waiting:
             return
-        ray = _library()
+        ray = ray_library()
         self._open(ray)
-        running: dict[Any, tuple[_Place, _Portion]] = {}
+        running: dict[Any, tuple[Place, _Portion]] = {}
         while True:
             for place in self._free(place for place, _ in running.values()):
                 waiting.extend(islice(portions, 0 if waiting else 1))
@@ -117,12 +117,12 @@ class RayExecutor:
             else:
                 yield from batches
 
-    def _free(self, busy: Iterable[_Place]) -> list[_Place]:
+    def _free(self, busy: Iterable[Place]) -> list[Place]:
         """The place of each portion that can be sent, those with the least to do first."""
         load = Counter(busy)
         return [place for depth in range(_IN_FLIGHT) for place in self._encoders if load[place] <= depth]
 
-    def _lost(self, place: _Place, portion: _Portion, error: Exception) -> _Portion:
+    def _lost(self, place: Place, portion: _Portion, error: Exception) -> _Portion:
         self._encoders.pop(place, None)
         self.lost += 1
         logger.warning(f"an encoder of the cluster is lost, and its work goes to another ({reason(error)})")
@@ -132,8 +132,8 @@ class RayExecutor:
 
     def _open(self, ray: Any) -> None:
         """Open the model at each place that has no encoder."""
-        _connect(ray, self._address)
-        for place in _places(ray):
+        connect(ray, self._address)
+        for place in places_of(ray):
             if place not in self._encoders:
                 affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
                 encoder = ray.remote(_Encoder).options(
@@ -176,7 +176,8 @@ def _portions(items: Iterable[Any], size: int) -> Iterator[_Portion]:
     return map(_Portion, iter(lambda: list(islice(remaining, size)), []))
 
 
-def _library() -> Any:
+def ray_library() -> Any:
+    """Ray, with its settings."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     library = require("ray", "Encoding on a cluster", "ray")
@@ -184,7 +185,8 @@ def _library() -> Any:
     return library
 
 
-def _connect(ray: Any, address: str | None) -> None:
+def connect(ray: Any, address: str | None) -> None:
+    """Join the cluster at an address, or start one of this machine; nothing to do where that was done."""
     if ray.is_initialized():
         return
     started: dict[str, Any] = {"include_dashboard": False} if address in (None, _HERE) else {}
@@ -207,8 +209,8 @@ def _check_reachable(address: str) -> None:
     socket.create_connection((host, int(port)), _PATIENCE).close()
 
 
-def _places(ray: Any) -> list[_Place]:
+def places_of(ray: Any) -> list[Place]:
     """Every GPU of the cluster; where there are none, every node."""
     nodes = [(node["NodeID"], node["Resources"]) for node in ray.nodes() if node["Alive"]]
-    gpus = [_Place(name, gpu) for name, resources in nodes for gpu in range(int(resources.get("GPU", 0)))]
-    return gpus or [_Place(name, None) for name, resources in nodes if resources.get("CPU", 0)]
+    gpus = [Place(name, gpu) for name, resources in nodes for gpu in range(int(resources.get("GPU", 0)))]
+    return gpus or [Place(name, None) for name, resources in nodes if resources.get("CPU", 0)]

@@ -16,6 +16,7 @@ from caplens.report.sections.leakage import leakage_section
 from caplens.report.sections.moments import moment_plots
 from caplens.report.sections.robustness import robustness_section
 from caplens.report.sections.runs import runs_sections
+from caplens.report.sections.score_summary import score_summary_section
 from caplens.report.sections.scores import score_section
 from caplens.report.sections.section import Section
 from caplens.report.sections.selection import selection_section
@@ -30,6 +31,7 @@ from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leakage import LeakageResult
 from caplens.results.loading import as_input_error
 from caplens.results.robustness import RobustnessResult
+from caplens.results.score_summary import ScoreSummary
 from caplens.results.scores import ScoreResult
 from caplens.results.selection import SelectionResult
 from caplens.results.study import StudyResult
@@ -50,6 +52,7 @@ _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
     DriftResult: drift_section,
     StudyResult: study_section,
     SelectionResult: selection_section,
+    ScoreSummary: score_summary_section,
 }
 
 
