@@ -7,12 +7,13 @@ import numpy as np
 
 from caplens.api.metrics import Metrics, metrics_of
 from caplens.calibration import CalibrationChoice, add_levels
-from caplens.calibration.filtering import FilterReport, FilterRule, kept_rows
+from caplens.calibration.filtering import FilterReport, FilterRule, is_lower_better, kept_rows
 from caplens.comparison.drift import compare_runs
 from caplens.data.inputs import ImagesInput, ReferencesInput, read_captions
 from caplens.data.reading import SampleFile
 from caplens.data.replacing import ensure_apart
 from caplens.data.selecting import write_selected
+from caplens.embed.keys import file_version
 from caplens.errors import InputError
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.metrics.scoring import missing_score_warnings, run_metrics
@@ -82,14 +83,18 @@ def filter_captions(
         raise InputError(f"a filter decides by one metric, not by {len(built)}. Name one.")
     samples = captions if isinstance(captions, SampleFile) else SampleFile(captions, mark_repeats=True)
     ensure_apart(output, samples.path)
+    version = file_version(str(samples.path))
     result = run_metrics(read_captions(samples, references, images, options.lang), built)
+    if file_version(str(samples.path)) != version:
+        raise InputError(f"{samples.path}: the file changed while it was scored. Run the command again.")
     name = built[0].name
     if above_chance:
         add_levels(result, calibration, options.lang)
     kept = kept_rows(result, name, rule)
     scores = result[name]
-    count = write_selected(samples, kept, scores.values, name, output, allow_formulas=allow_formulas)
-    threshold = float(scores.values[kept].min()) if count else float("nan")
+    count = write_selected(samples, result.ids, kept, scores.values, name, output, allow_formulas=allow_formulas)
+    worst = np.max if is_lower_better(name) else np.min
+    threshold = float(worst(scores.values[kept])) if count else float("nan")
     warnings = [*result.warnings, *missing_score_warnings(result, options.lang)]
     if not count:
         warnings.append("no caption was kept.")

@@ -14,12 +14,12 @@ from caplens.calibration.image_faults import (
     find_better_images,
     find_unsupported_words,
     image_faults,
+    name_in,
     reference_faults,
 )
 from caplens.calibration.levels import FEWEST, measure_levels
 from caplens.calibration.set_faults import duplicate_faults
 from caplens.calibration.text_faults import NO_CAPTION, TextContext, text_faults
-from caplens.data.extracted import original_name
 from caplens.data.formats.json_document import is_json
 from caplens.data.languages import CROSSMODAL_3600, base_language, language_names
 from caplens.data.media import ImageSource, MissingImage
@@ -116,7 +116,7 @@ def _checked_captions(
         yield CheckedCaption(
             sample.id,
             sample.caption or "",
-            None if path is None else _name_in(folder, path),
+            None if path is None else name_in(folder, path),
             sample.lang,
             sample.system,
             tuple(sorted(faults[row], key=lambda fault: fault.verdict is not Verdict.fix)),
@@ -139,13 +139,6 @@ def _columns_of_table(samples: Sequence[Sample], warnings: list[str]) -> set[str
     if binary:
         warnings.append(f"columns that are no text or numbers are left out of tables: {', '.join(sorted(binary))}.")
     return set(names) - binary
-
-
-def _name_in(folder: Path | None, path: str) -> str:
-    """An image as the file names it: relative to the folder of images."""
-    if folder is not None and Path(path).is_relative_to(folder):
-        return Path(path).relative_to(folder).as_posix()
-    return original_name(path)
 
 
 def _installed_model(warnings: list[str]) -> LanguageModel | None:
@@ -234,7 +227,7 @@ def _compared_with_images(
     findings = image_faults(samples, langs, result, metric.name)
     (collector,) = metric.collectors()
     assert isinstance(collector, CosineCollector)
-    find_better_images(findings, samples, collector)
+    find_better_images(findings, samples, collector, folder)
     find_unsupported_words(findings, samples, collector)
     return findings, result
 

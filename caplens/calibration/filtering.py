@@ -76,13 +76,21 @@ def kept_rows(result: ScoreResult, metric: str, rule: FilterRule) -> NDArray[np.
     """
     scores = result[metric].values
     kept: NDArray[np.bool_] = ~np.isnan(scores)
+    lowest = is_lower_better(metric)
     if rule.above is not None:
+        if lowest:
+            raise InputError(f"of {metric} low scores are the good ones; keep the best with {option('keep_top', '30%')}.")
         kept &= scores > rule.above
     if rule.above_chance:
         kept &= _above_chance(result, metric, scores)
     if rule.keep_top is not None:
-        kept &= _best(-scores if printed_metric(metric).best == "lowest" else scores, rule.keep_top)
+        kept &= _best(-scores if lowest else scores, rule.keep_top)
     return kept
+
+
+def is_lower_better(metric: str) -> bool:
+    """Whether low scores of a metric are the good ones."""
+    return printed_metric(metric).best == "lowest"
 
 
 def _best(scores: Floats, share: float) -> NDArray[np.bool_]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from caplens.arrays import Floats, Vectors
+from caplens.data.extracted import original_name
 from caplens.data.languages import language_names
 from caplens.data.sample import Sample
 from caplens.embed import Engine, Text
@@ -71,7 +73,9 @@ def image_faults(samples: Sequence[Sample], langs: Sequence[str], result: ScoreR
     return findings
 
 
-def find_better_images(findings: ImageFindings, samples: Sequence[Sample], collector: CosineCollector) -> None:
+def find_better_images(
+    findings: ImageFindings, samples: Sequence[Sample], collector: CosineCollector, folder: Path | None = None
+) -> None:
     """For captions that do not fit their image, name the image of the file that fits best, if it is beyond chance."""
     rows = [row for row, faults in findings.faults.items() if faults[0].kind == MISMATCH]
     by_image = {sample.group: sample for sample in samples if sample.image is not None}
@@ -90,7 +94,7 @@ def find_better_images(findings: ImageFindings, samples: Sequence[Sample], colle
             own = place.get(samples[row].group)
             if own is not None and best != own and _stands_out(of_row, own, best):
                 group = str(groups[best])
-                findings.better_images[row] = _name_of(by_image[group])
+                findings.better_images[row] = _name_of(by_image[group], folder)
                 fault = findings.faults[row][0]
                 findings.faults[row][0] = fault._replace(reason=f"{fault.reason}; it fits {findings.better_images[row]} better")
 
@@ -106,8 +110,15 @@ def _stands_out(cosines: Floats, own: int, best: int) -> bool:
     return bool(cosines[best] - cosines[own] > 2 * cosines.std())
 
 
-def _name_of(sample: Sample) -> str:
-    return str(sample.image).replace("\\", "/").rpartition("/")[2] if isinstance(sample.image, str) else sample.id
+def _name_of(sample: Sample, folder: Path | None) -> str:
+    return name_in(folder, sample.image) if isinstance(sample.image, str) else sample.id
+
+
+def name_in(folder: Path | None, path: str) -> str:
+    """An image as the file names it: relative to the folder of images."""
+    if folder is not None and Path(path).is_relative_to(folder):
+        return Path(path).relative_to(folder).as_posix()
+    return original_name(path)
 
 
 def find_unsupported_words(findings: ImageFindings, samples: Sequence[Sample], collector: CosineCollector) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from caplens.data.replacing import ensure_apart, ensure_writable, replacing
 from caplens.errors import CaplensError, InputError
-from caplens.partitions.folders import as_url
+from caplens.partitions.folders import JOB, as_url
 from caplens.progress import logger
 from caplens.report import latex_document, markdown
 from caplens.results.base import ROW_WRITERS, TEXT_WRITERS, Result, ResultRow, json_text
@@ -67,10 +67,15 @@ def choose_format(output: Path | None, asked: Format | None, *inputs: Path | Non
 
 
 def names_folder(output: Path | None, asked: Format | None) -> bool:
-    """Whether an output is a folder or URL, rather than a file: it is there as one, or its name has no suffix."""
+    """Whether an output is a URL or a folder of partitions, rather than a file.
+
+    A folder is empty, holds a job, or is yet to be made; a name without a suffix is that of a folder.
+    """
     if output is None or asked is not None:
         return False
-    return as_url(output) is not None or output.is_dir() or (not output.suffix and not output.exists())
+    if as_url(output) is not None or not output.exists():
+        return as_url(output) is not None or not output.suffix
+    return output.is_dir() and ((output / JOB).is_file() or not any(output.iterdir()))
 
 
 def write_result(result: Result, output: Path | None, form: Format, inputs: Inputs | None = None, *, show: bool = False) -> None:
@@ -151,7 +156,8 @@ def _with_inputs(document: Callable[[], dict[str, Any]], inputs: Inputs, folder:
     def relative(value: Path | Mapping[str, Path] | str) -> Any:
         if isinstance(value, Mapping):
             return {name: relative(path) for name, path in value.items()}
-        return visible(os.path.relpath(value, folder)) if isinstance(value, Path) else value
+        # Through a link, the folder above is another than it seems.
+        return visible(os.path.relpath(os.path.realpath(value), os.path.realpath(folder))) if isinstance(value, Path) else value
 
     named = {name: relative(value) for name, value in inputs.items() if value is not None and str(value) != "-"}
     return lambda: {**document(), "inputs": named}

@@ -131,7 +131,8 @@ def score(
                 pool_languages=pool_languages,
                 options=options,
             )
-    inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang}
+    named = ",".join(columns.columns or []) or None
+    inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang, "columns": named}
     write_result(result, output.output, form, None if example else inputs)
     _end(result, thresholds)
 

@@ -142,7 +142,10 @@ def export(
     store: Folder = None,
     model: Annotated[str | None, typer.Option(help="Only of this model: its name or the start of its fingerprint.")] = None,
 ) -> None:
-    """Write vectors as Parquet, to carry them to another machine or to a network disk, where SQLite does not work."""
+    """Write vectors as Parquet, to carry them to another machine or to a network disk, where SQLite does not work.
+
+    What the folder has already is kept beside them. The exit status is 3 when any vector is damaged.
+    """
     kept = _store(store)
     rule = PruneRule(model, None, None, model is None)
     chosen = list(rule.choose(about for about in kept.models() if about.unopened is None and about.model is not None))
@@ -150,7 +153,13 @@ def export(
         raise InputError(f"{kept.folder}: there are no vectors{'' if model is None else f' of {model!r}'}.")
     written = {_name(about): export_vectors(kept, about, folder) for about in chosen}
     rows: list[list[Cell]] = [[name, count] for name, count in written.items()]
-    write_tables([Table(["model", "vectors"], rows, notes=[f"Written to {folder}"])], None, shown.checked(), lambda: written)
+    damaged = sum(about.vectors for about in chosen) - sum(written.values())
+    notes = [f"Written to {folder}, beside what was there"]
+    if damaged:
+        notes.append(f"{damaged:,} damaged ones were left out; 'caplens store verify' removes them")
+    write_tables([Table(["model", "vectors"], rows, notes=notes)], None, shown.checked(), lambda: written)
+    if damaged:
+        raise typer.Exit(3)
 
 
 def import_(

@@ -131,7 +131,7 @@ def serve(
     Listens on this machine only, unless --host names another address. Everybody else's raters need TLS: put a proxy such as
     Caddy or nginx in front, and name its address with --public, so that cookies never travel without.
     """
-    if public is not None and urlsplit(public).scheme != "https":
+    if public is not None and not _is_https(public):
         raise InputError(f"{public}: raters from elsewhere need https. Put a proxy with TLS before the server, and name it.")
     if host not in _LOCAL and public is None:
         raise InputError(
@@ -141,6 +141,13 @@ def serve(
     server = PageServer(api.study_server(study, secure=public is not None), host, port)
     info(f"serving {visible(study)} at {public or server.address}; Ctrl-C stops, and nothing that was saved is lost.")
     server.run()
+
+
+def _is_https(address: str) -> bool:
+    try:
+        return urlsplit(address).scheme == "https"
+    except ValueError:
+        return False
 
 
 def invite(

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 from caplens.data.files import Place, Source
 from caplens.data.formats import jsonl
 from caplens.data.formats.delimited import RowLines
+from caplens.data.formats.formulas import unguarded
 from caplens.data.formats.json_document import read_document
 from caplens.errors import InputError
 
@@ -95,7 +96,7 @@ def read_records(path: Path) -> Iterator[tuple[Place, Record]]:
                         f"{Place(path, reader.line_num)}: the number of cells is not that of the header, {len(names)}. Put text"
                         ' that holds the separator in "double quotes".'
                     )
-                yield Place(path, reader.line_num), row
+                yield Place(path, reader.line_num), {name: unguarded(cell) for name, cell in row.items()}
         except csv.Error as error:
             raise InputError(f"{Place(path, reader.line_num)}: broken table ({error}).") from None
 

@@ -1,6 +1,6 @@
 """Writing some rows of a file into another, with a score beside each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from caplens.errors import InputError
 
 def write_selected(
     samples: SampleFile,
+    ids: Sequence[str],
     kept: Flags,
     scores: Floats,
     column: str,
@@ -34,14 +35,16 @@ def write_selected(
         with replacing(path) as target:
             parquet.copy_rows(samples.path, target, kept, scores, column)
         return int(kept.sum())
-    return write_samples(_selected(samples, kept, scores, column), path, to, lossy=True, allow_formulas=allow_formulas)
+    return write_samples(_selected(samples, ids, kept, scores, column), path, to, lossy=True, allow_formulas=allow_formulas)
 
 
-def _selected(samples: SampleFile, kept: Flags, scores: Floats, column: str) -> Iterator[Sample]:
+def _selected(samples: SampleFile, ids: Sequence[str], kept: Flags, scores: Floats, column: str) -> Iterator[Sample]:
     row = -1
     for row, sample in enumerate(samples):
         if row >= len(kept):
             break
+        if sample.id != ids[row]:
+            raise _changed(samples)
         if kept[row]:
             image = original_name(sample.image) if isinstance(sample.image, str) else sample.image
             # As in results, a column of the input that has the name of the scores gets another.
@@ -49,4 +52,8 @@ def _selected(samples: SampleFile, kept: Flags, scores: Floats, column: str) -> 
             meta[column] = round(float(scores[row]), 6)
             yield replace(sample, image=image, meta=meta)
     if row != len(kept) - 1:
-        raise InputError(f"{Path(samples.path)}: the file changed while it was read. Run the command again.")
+        raise _changed(samples)
+
+
+def _changed(samples: SampleFile) -> InputError:
+    return InputError(f"{Path(samples.path)}: the file changed while it was read. Run the command again.")

@@ -84,11 +84,11 @@ class ModelVectors:
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
 
-    def present(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Which of the keys have a vector, without checking it."""
+    def present(self, keys: Sequence[bytes], table: str = "vectors") -> set[bytes]:
+        """Which of the keys have a vector, or an entry of another table, without checking it."""
 
         def query(connection: sqlite3.Connection) -> set[bytes]:
-            return {key for key, *_ in _select(connection, "key", "vectors", keys)}
+            return {key for key, *_ in _select(connection, "key", table, keys)}
 
         return self._run(query)
 

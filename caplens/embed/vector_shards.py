@@ -16,13 +16,15 @@ from caplens.embed.store import ModelVectorsInfo, Store
 from caplens.embed.vector_file import COLUMNS, Entry, ModelVectors
 from caplens.errors import InputError, reason
 from caplens.libraries import require
-from caplens.progress import track
+from caplens.progress import logger, track
 
 _DIGITS = "0123456789abcdef"
 _MODEL, _FINGERPRINT = b"caplens_model", b"caplens_fingerprint"
 """Keys of the metadata of each file."""
 _TOGETHER = 4096
 """Entries that are read and written together."""
+_READ_TOGETHER, _MOST_NUMBERS = 256, 1 << 24
+"""Entries that are read together, and the numbers that they may hold."""
 _MOST_BYTES = 1 << 28
 """Of a group of rows: files of others may lie about what they hold."""
 _WRITTEN = {"compression": "zstd", "write_page_checksum": True}
@@ -49,6 +51,7 @@ def export_vectors(store: Store, about: ModelVectorsInfo, folder: Path) -> int:
         [("key", arrow.binary()), ("table", arrow.string()), ("numbers", numbers), ("number", arrow.int64())], metadata=names
     )
     written = 0
+    previous = folder / about.fingerprint[:32]
     with replacing_folder(folder / about.fingerprint[:32]) as target, ExitStack() as open_files:
         files = {
             digit: open_files.enter_context(parquet.ParquetWriter(target / f"{digit}.parquet", schema, **_WRITTEN))
@@ -59,8 +62,23 @@ def export_vectors(store: Store, about: ModelVectorsInfo, folder: Path) -> int:
                 for digit, entries in _by_digit(batch).items():
                     files[digit].write_table(_as_table(arrow, schema, table, entries))
                 written += len(batch)
+        # What another machine exported into the folder, or this one before its store was damaged, stays.
+        for table, entries in _earlier(previous):
+            present = vectors.present([key for key, *_ in entries], table)
+            others = [entry for entry in entries if entry[0] not in present and _is_valid(table, entry)]
+            for digit, of_digit in _by_digit(others).items():
+                files[digit].write_table(_as_table(arrow, schema, table, of_digit))
     vectors.close()
     return written
+
+
+def _earlier(folder: Path) -> Iterator[tuple[str, list[Entry]]]:
+    """The entries of an earlier export, by table; a file that cannot be read is left out."""
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            yield from _opened(path)[1]
+        except InputError as error:
+            logger.warning(f"{error} What it held is left out.")
 
 
 def _by_digit(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
@@ -95,12 +113,17 @@ def import_vectors(folder: Path, store: Store) -> list[Imported]:
     if not files:
         raise InputError(f"{folder}: there are no vectors. Name a folder that 'caplens store export' wrote into.")
     counts: dict[tuple[str, str], list[int]] = {}
+    lengths: dict[tuple[str, str], int] = {}
     for path in track(files, "reading vectors", len(files)):
         (model, fingerprint), batches = _opened(path)
         vectors = store.model_vectors(model, fingerprint)
         count = counts.setdefault((model, fingerprint), [0, 0])
         for table, entries in batches:
             valid = [entry for entry in entries if _is_valid(table, entry)]
+            if table == "vectors" and valid:
+                # Vectors of one model have one length.
+                length = lengths.setdefault((model, fingerprint), len(valid[0][1]))
+                valid = [entry for entry in valid if len(entry[1]) == length]
             count[0] += vectors.add(table, valid)
             count[1] += len(entries) - len(valid)
         vectors.close()
@@ -122,6 +145,23 @@ def _opened(path: Path) -> tuple[tuple[str, str], Iterator[tuple[str, list[Entry
     return names, _batches(arrow, file, path)
 
 
+def _by_table(batch: Any, path: Path) -> Iterator[tuple[str, list[Entry]]]:
+    lists = batch.column("numbers")
+    if len(lists.values) > _MOST_NUMBERS:
+        raise InputError(f"{path}: a few entries hold {len(lists.values):,} numbers, which are no vectors of caplens.")
+    values, offsets = np.asarray(lists.values, dtype="<f4"), lists.offsets.to_numpy()
+    keys, kinds, numbers = (batch.column(name).to_pylist() for name in ("key", "table", "number"))
+    for table in COLUMNS:
+        yield (
+            table,
+            [
+                (key, values[offsets[row] : offsets[row + 1]].tobytes(), number)
+                for row, (key, kind, number) in enumerate(zip(keys, kinds, numbers, strict=True))
+                if kind == table
+            ],
+        )
+
+
 def _is_fingerprint(text: str) -> bool:
     return len(text) >= 32 and set(text) <= set(_DIGITS)
 
@@ -131,17 +171,8 @@ def _batches(arrow: Any, file: Any, path: Path) -> Iterator[tuple[str, list[Entr
         for group in range(file.metadata.num_row_groups):
             if file.metadata.row_group(group).total_byte_size > _MOST_BYTES:
                 raise InputError(f"{path}: a group of rows is larger than caplens writes them. Export the vectors again.")
-            rows = file.read_row_group(group).to_pydict()
-            for table in COLUMNS:
-                numbers = rows["number"]
-                yield (
-                    table,
-                    [
-                        (key, np.array(values, dtype="<f4").tobytes(), number)
-                        for key, kind, values, number in zip(rows["key"], rows["table"], rows["numbers"], numbers, strict=True)
-                        if kind == table
-                    ],
-                )
+            for batch in file.iter_batches(_READ_TOGETHER, row_groups=[group]):
+                yield from _by_table(batch, path)
     except (OSError, KeyError, ValueError, TypeError, OverflowError, arrow.ArrowException) as error:
         raise InputError(f"{path}: the file is damaged ({reason(error)}). Export the vectors again.") from None
 

@@ -166,7 +166,15 @@ def take_back(database: StudyDatabase, rater: Rater) -> bool:
         ).first()
         if last is None or last.state == EXPIRED:
             return False
-        connection.execute(delete(answers).where(answers.c.assignment_id == last.assignment_id, answers.c.step == last.step))
+        own = answers.c.assignment_id == last.assignment_id
+        if last.step == StudyTask.rate and database.settings.task is StudyTask.write:
+            # What was written after the rating is asked for again too: the assignment is open from its first step on.
+            later = connection.execute(select(answers.c.step, answers.c.value).where(own, answers.c.step != last.step)).all()
+            for step, value in later:
+                detail = {"assignment": last.assignment_id, "step": step, "before": value}
+                database.record(connection, rater.name, "undo", detail)
+            connection.execute(delete(answers).where(own))
+        connection.execute(delete(answers).where(own, answers.c.step == last.step))
         until = now + 60 * database.settings.lease_minutes
         # Whatever else was open comes after it: the lowest assignment is shown first.
         connection.execute(update(assignments).where(assignments.c.id == last.assignment_id).values(state=LEASED, expires=until))

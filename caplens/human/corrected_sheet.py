@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,9 @@ from caplens.libraries import require
 
 FORMATS = {".xlsx": ".xlsx", ".csv": ".csv", ".tsv": ".csv"}
 """Suffix of a sheet -> that of the corrected one."""
+
+
+_NUMBER = re.compile("[+-][0-9]+(?:[.,][0-9]+)?")
 
 
 class SheetChange(NamedTuple):
@@ -82,6 +86,8 @@ class _Workbook:
         self._sheet.cell(number, column + 1).value = guarded(spreadsheet.storable(text))
 
     def save(self, target: Path) -> None:
+        # Openpyxl does not keep the values of formulas.
+        self._book.calculation.fullCalcOnLoad = True
         self._book.save(target)
 
 
@@ -95,6 +101,7 @@ class _Table:
             text = source.text()
         self._delimiter = delimiter_of(text.partition("\n")[0]) or ","
         self._rows: dict[int, list[str]] = {}
+        self._put: set[tuple[int, int]] = set()
         reader, first = csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter, strict=True), 1
         for row in reader:
             self._rows[first] = row
@@ -107,10 +114,22 @@ class _Table:
     def put(self, number: int, column: int, text: str) -> None:
         row = self._rows[number]
         row += [""] * (column + 1 - len(row))
-        row[column] = text
+        # What somebody typed may begin with an apostrophe of its own.
+        row[column] = guarded(text)
+        self._put.add((number, column))
+
+    def _kept(self, cell: str, place: tuple[int, int]) -> str:
+        """A cell that nobody changed is guarded where it could run; a number cannot."""
+        if place in self._put or _NUMBER.fullmatch(cell):
+            return cell
+        return str(guarded(unguarded(cell)))
 
     def save(self, target: Path) -> None:
         # Spreadsheets take a file for UTF-8 by its mark.
         with target.open("w", encoding="utf-8-sig", newline="") as file:
             rows = csv.writer(file, delimiter=self._delimiter)
-            rows.writerows([guarded(unguarded(cell)) for cell in row] for row in self._rows.values() if row)
+            rows.writerows(
+                [self._kept(cell, (number, column)) for column, cell in enumerate(row)]
+                for number, row in self._rows.items()
+                if row
+            )

@@ -206,8 +206,8 @@ class StudyDatabase:
 
         Raises an error if a name is taken, or the study has no captions in a language.
         """
-        if not names or any(not name.strip() or len(name) > _NAME_LENGTH for name in names):
-            raise InputError(f"raters have names of 1 to {_NAME_LENGTH} characters.")
+        if not names or any(not name.strip() or len(name) > _NAME_LENGTH or not name.isprintable() for name in names):
+            raise InputError(f"raters have names of 1 to {_NAME_LENGTH} characters, without line ends and the like.")
         if OWNER in names:
             raise InputError(f"the audit calls you {OWNER!r}; give the rater another name.")
         with self.writing() as connection:

@@ -145,6 +145,11 @@ def select_by_language(
         If there are fewer images than are needed, or a language has no region.
     """
     languages = [base_language(lang) for lang in (langs or CROSSMODAL_3600)]
+    places: dict[object, tuple[float, float]] = {}
+    for one in candidates:
+        place = one.latitude, one.longitude
+        if places.setdefault(one.sample.image or one.sample.id, place) != place:
+            raise InputError(f"sample {one.sample.id!r}: its image was taken at two places. Remove or correct one of its rows.")
     # Several captions of one image are one candidate.
     candidates = list({one.sample.image or one.sample.id: one for one in reversed(candidates)}.values())[::-1]
     _check_wanted(languages, per_language, len(candidates))

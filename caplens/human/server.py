@@ -24,7 +24,7 @@ from caplens.human.costly import Costly
 from caplens.human.database import CLOSED, PAUSED, PILOT, STATES, StudyDatabase, hashed
 from caplens.human.guard import Guard, Limits
 from caplens.human.pages.texts import LANGUAGES, PageTexts, preferred_language
-from caplens.human.settings import StudyTask
+from caplens.human.settings import SCALE, StudyTask
 from caplens.human.shown_image import as_jpeg
 from caplens.text.identification import LanguageModel, default_model, identify_language
 
@@ -164,6 +164,7 @@ class _Pages:
             "item": item,
             "task": str(settings.task),
             "settings": settings,
+            "rubric": SCALE,
             "form": {**fields, **{name: value for name, value in form.items() if name in fields}},
             "confirmed": form.get("confirm", ""),
             "guidelines": texts.get(item.lang) or texts.get(visitor.say.lang) or texts.get("en", ""),

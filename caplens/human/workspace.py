@@ -60,6 +60,8 @@ class Workspace:
         self.error = ""
         self.progress: tuple[str, float] = ("", 0.0)
         self._captions: list[CheckedCaption] = []
+        self._langs: list[str | None] = []
+        """The language that the sheet names for each of its captions; others were guessed."""
         self._corrections: dict[int, CheckedCaption] = {}
         self._running: threading.Thread | None = None
         self._options = ScoringOptions.of(None, keep_store=False)
@@ -133,6 +135,7 @@ class Workspace:
             with shown_by(self._display):
                 samples = list(read_captions(SampleFile(sheet, mark_repeats=True), images=self._folder()))
                 result = self._checked(samples)
+            self._langs = [sample.lang for sample in samples]
             self._captions = list(result)
             self.result = result
         except CaplensError as error:
@@ -166,7 +169,9 @@ class Workspace:
             raise InputError(f"a caption has at most {_LONGEST_CAPTION:,} characters.")
         before = self._captions[row]
         # Word and PowerPoint copy a line break as a control character, which a sheet of Excel cannot hold.
-        sample = Sample(before.id, spreadsheet.storable(text, " "), image=before.path, lang=before.lang, system=before.system)
+        sample = Sample(
+            before.id, spreadsheet.storable(text, " "), image=before.path, lang=self._langs[before.row], system=before.system
+        )
         (checked,) = self._checked([sample])
         self._corrections[row] = checked
         return checked

@@ -17,7 +17,7 @@ from caplens.embed.executors.ray import connect, ray_library
 from caplens.embed.store import Store
 from caplens.errors import CaplensError, InputError, reason
 from caplens.metrics.options import ScoringOptions
-from caplens.partitions.folders import Folder
+from caplens.partitions.folders import StorageFolder
 from caplens.partitions.inputs import Partition
 from caplens.partitions.scoring import PartitionJob, count_partition, score_partition
 from caplens.progress import logger
@@ -66,7 +66,7 @@ class RayRunner:
 
     def keep_vectors(self, job: PartitionJob) -> None:
         """Write what the owners have beside the scores."""
-        folder = Folder(job.output)
+        folder = StorageFolder(job.output)
         for owner in self._owners:
             for path, content in self._ray.get(owner.shards.remote()).items():
                 folder.write(content, "vectors", *path.split("/"))

@@ -1,4 +1,4 @@
-"""`Folder`: a folder on this machine, or one of an object store by its URL; files in it are written whole or not at all."""
+"""`StorageFolder`: a folder here, or one of an object store by its URL; files in it are written whole or not at all."""
 
 import re
 from collections.abc import Iterator
@@ -11,6 +11,8 @@ from caplens.data.replacing import replacing
 from caplens.errors import CaplensError, InputError, reason
 from caplens.libraries import require
 
+JOB = "job.json"
+"""The file by which a folder of results says which job it holds."""
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(?=[^/])", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[]")
 
@@ -27,7 +29,7 @@ def arrow_library(module: str = "pyarrow") -> Any:
     return require(module, "Scoring partition by partition", "parquet")
 
 
-class Folder:
+class StorageFolder:
     """A folder, by its path or by a URL that pyarrow knows, such as `s3://bucket/folder`.
 
     Parameters
@@ -118,40 +120,48 @@ class FoundFile:
 def find_files(place: str | Path) -> list[FoundFile]:
     """The files of a path or URL, which may be a folder or have wildcards in its last part; in the order of their names."""
     text = as_url(place) or str(place)
-    head, _, last = text.rpartition("/")
-    wild = bool(_WILD.search(last))
-    if _WILD.search(head):
-        raise InputError(f"{text}: wildcards are allowed in the last part only, as in s3://bucket/folder/*.parquet.")
-    system, path, _ = _opened((head or ".") if wild else text)
-    url = as_url(place)
-    prefix = "" if url is None else f"{url.partition('://')[0]}://"
-    fs = arrow_library("pyarrow.fs")
+    folder, name = _split_wildcards(text)
+    system, path, _ = _opened(folder)
     try:
         info = system.get_file_info(path)
-        if info.is_file:
-            return [FoundFile(system, info, prefix)]
-        infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        infos = [info] if info.is_file else _files_below(system, path, name)
     except OSError as error:
         raise InputError(f"{text}: cannot be read ({reason(error)}).") from None
-    chosen = [info for info in infos if info.is_file and not info.base_name.startswith((".", "_"))]
-    if wild:
-        chosen = [info for info in chosen if fnmatchcase(info.base_name, last)]
-    if not chosen:
+    if not infos:
         raise InputError(f"{text}: there are no files of this name.")
-    return [FoundFile(system, info, prefix) for info in sorted(chosen, key=lambda info: info.path)]
+    return [FoundFile(system, info, _prefix(text)) for info in sorted(infos, key=lambda info: info.path)]
+
+
+def _split_wildcards(text: str) -> tuple[str, str]:
+    """The folder and the names that are meant; all of them where there are no wildcards."""
+    folder, _, last = text.rpartition("/")
+    if _WILD.search(folder):
+        raise InputError(f"{text}: wildcards are allowed in the last part only, as in s3://bucket/folder/*.parquet.")
+    return (folder or ".", last) if _WILD.search(last) else (text, "*")
+
+
+def _files_below(system: Any, path: str, name: str) -> list[Any]:
+    selector = arrow_library("pyarrow.fs").FileSelector(path, allow_not_found=True)
+    infos = [info for info in system.get_file_info(selector) if info.is_file and not info.base_name.startswith((".", "_"))]
+    return [info for info in infos if fnmatchcase(info.base_name, name)]
+
+
+def _prefix(text: str) -> str:
+    """What the path of a file in an object store lacks to be a URL."""
+    url = as_url(text)
+    return "" if url is None else f"{url.partition('://')[0]}://"
 
 
 def find_file(name: str) -> FoundFile:
     """One file by the name that `FoundFile` has."""
     system, path, _ = _opened(name)
-    url = as_url(name)
     try:
         info = system.get_file_info(path)
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({reason(error)}).") from None
     if not info.is_file:
         raise InputError(f"{name}: there is no such file any more.")
-    return FoundFile(system, info, "" if url is None else f"{url.partition('://')[0]}://")
+    return FoundFile(system, info, _prefix(name))
 
 
 def _opened(place: str) -> tuple[Any, str, str]:

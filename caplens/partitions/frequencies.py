@@ -18,7 +18,7 @@ from caplens.metrics.base import batched
 from caplens.metrics.cider import ORDERS, document_counts
 from caplens.metrics.document_frequency import DocumentFrequency, FrequencyTable, InverseFrequency
 from caplens.metrics.lexical import TokenCollector
-from caplens.partitions.folders import Folder
+from caplens.partitions.folders import StorageFolder
 from caplens.text.ngrams import Keys
 from caplens.text.tokenizer import TokenizerChoice
 from caplens.text.vocabulary import Vocabulary
@@ -119,7 +119,7 @@ class _LanguageFrequency(DocumentFrequency):
 @lru_cache(1)
 def load_frequency(place: str, name: str, digest: str) -> CorpusFrequency:
     """What a job counted; kept by the process that scores its partitions."""
-    content = Folder(place).read(FOLDER, name)
+    content = StorageFolder(place).read(FOLDER, name)
     if content is None or hashlib.sha256(content).hexdigest() != digest:
         raise InputError(f"{place}/{FOLDER}/{name}: this file is missing or damaged. Start the job again.")
     return CorpusFrequency(from_bytes(content))

@@ -21,7 +21,7 @@ from caplens.metrics.clip_cider import ClipCider
 from caplens.metrics.options import ScoringOptions
 from caplens.metrics.registry import build_metrics, needs_encoder
 from caplens.metrics.scoring import KeepColumns
-from caplens.partitions.folders import Folder, arrow_library, as_url
+from caplens.partitions.folders import JOB, StorageFolder, arrow_library, as_url
 from caplens.partitions.frequencies import FOLDER as FREQUENCIES
 from caplens.partitions.frequencies import add_counts, from_bytes, to_bytes
 from caplens.partitions.inputs import Partition, list_partitions
@@ -35,7 +35,7 @@ from caplens.stats.exact import nearest_floats
 from caplens.stats.means import mean_pool
 from caplens.version import __version__
 
-_JOB, _RESULT = "job.json", "result.json"
+_RESULT = "result.json"
 _NOT_SCORES = ("executor", "ray_address", "store", "keep_store", "workers", "batch_size", "device", "offline", "model", "df")
 """Options that do not change scores, and those that are named by their content instead."""
 _MOST_WARNINGS = 20
@@ -125,22 +125,27 @@ def score_partitions(
     job = _identified(job, engine)
     runner = _runner(options, engine)
     try:
-        if options.df is None and any(isinstance(metric, Cider | ClipCider) for metric in built):
-            job = _counted(job, partitions, runner)
-        done = _finished(job, partitions)
-        reused = len(done)
-        if reused:
-            logger.info(f"{reused:,} of {len(partitions):,} partitions are there already")
-        left = [partition for partition in partitions if partition not in done]
-        for manifest in track(runner.score(job, left), "scoring partitions", len(left)):
-            done[Partition(**manifest["partition"])] = manifest
+        summary = _carried_out(job, partitions, built, runner)
         if keep_vectors:
             runner.keep_vectors(job)
-        summary = _summary(job, built, [done[partition] for partition in partitions], reused, runner.retries)
     finally:
         runner.close()
-    Folder(job.output).write((json.dumps(summary.to_dict(), indent=1) + "\n").encode(), _RESULT)
+    StorageFolder(job.output).write((json.dumps(summary.to_dict(), indent=1) + "\n").encode(), _RESULT)
     return summary
+
+
+def _carried_out(job: PartitionJob, partitions: Sequence[Partition], metrics: Sequence[Metric], runner: Runner) -> ScoreSummary:
+    """Score the partitions that no earlier run has finished, and add up all of them."""
+    if job.options.df is None and any(isinstance(metric, Cider | ClipCider) for metric in metrics):
+        job = _counted(job, partitions, runner)
+    done = _finished(job, partitions)
+    reused = len(done)
+    if reused:
+        logger.info(f"{reused:,} of {len(partitions):,} partitions are there already")
+    left = [partition for partition in partitions if partition not in done]
+    for manifest in track(runner.score(job, left), "scoring partitions", len(left)):
+        done[Partition(**manifest["partition"])] = manifest
+    return _summary(job, metrics, [done[partition] for partition in partitions], reused, runner.retries)
 
 
 def _check_by_caption(metrics: Sequence[Metric]) -> None:
@@ -171,12 +176,12 @@ def _identified(job: PartitionJob, engine: Engine | None) -> PartitionJob:
         about["model"] = f"{engine.backbone.name}@{engine.backbone.fingerprint}"
     if options.df is not None and (frequency := options.document_frequency()) is not None:
         about["df"] = frequency.label
-    folder = Folder(job.output)
-    before = folder.read(_JOB)
+    folder = StorageFolder(job.output)
+    before = folder.read(JOB)
     if before is not None:
         _check_equal(json.loads(before), about, job.output)
     else:
-        folder.write((json.dumps(about, indent=1) + "\n").encode(), _JOB)
+        folder.write((json.dumps(about, indent=1) + "\n").encode(), JOB)
     return replace(job, identity=hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest())
 
 
@@ -198,7 +203,7 @@ def _runner(options: ScoringOptions, engine: Engine | None) -> Runner:
 
 def _counted(job: PartitionJob, partitions: Sequence[Partition], runner: Runner) -> PartitionJob:
     """The job with the document frequencies of all partitions, which are part of what changes its scores."""
-    folder = Folder(job.output)
+    folder = StorageFolder(job.output)
     present = folder.files(FREQUENCIES)
     left = [partition for partition in partitions if counts_name(job, partition) not in present]
     for _ in track(runner.count(job, left), "counting n-grams", len(left)):
@@ -210,7 +215,7 @@ def _counted(job: PartitionJob, partitions: Sequence[Partition], runner: Runner)
     return replace(job, frequency=(name, digest), identity=hashlib.sha256(f"{job.identity}{digest}".encode()).hexdigest())
 
 
-def _counts_of(folder: Folder, job: PartitionJob, partition: Partition) -> Any:
+def _counts_of(folder: StorageFolder, job: PartitionJob, partition: Partition) -> Any:
     name = counts_name(job, partition)
     try:
         return from_bytes(folder.read(FREQUENCIES, name) or b"")
@@ -220,7 +225,7 @@ def _counts_of(folder: Folder, job: PartitionJob, partition: Partition) -> Any:
 
 def _finished(job: PartitionJob, partitions: Sequence[Partition]) -> dict[Partition, Manifest]:
     """The manifests of partitions that an earlier run of this job scored, and whose files are whole."""
-    folder = Folder(job.output)
+    folder = StorageFolder(job.output)
     present = folder.files(MANIFESTS)
     candidates = [partition for partition in partitions if f"{partition.name}.json" in present]
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
@@ -232,7 +237,7 @@ def _finished(job: PartitionJob, partitions: Sequence[Partition]) -> dict[Partit
         }
 
 
-def _intact(folder: Folder, job: PartitionJob, partition: Partition) -> Manifest | None:
+def _intact(folder: StorageFolder, job: PartitionJob, partition: Partition) -> Manifest | None:
     try:
         manifest = json.loads(folder.read(MANIFESTS, f"{partition.name}.json") or b"")
         whole = (
@@ -245,7 +250,7 @@ def _intact(folder: Folder, job: PartitionJob, partition: Partition) -> Manifest
     return manifest if whole else None
 
 
-def _digest(folder: Folder, path: str) -> str | None:
+def _digest(folder: StorageFolder, path: str) -> str | None:
     content = folder.read(*path.split("/"))
     return None if content is None else hashlib.sha256(content).hexdigest()
 
@@ -296,7 +301,7 @@ def _entry(metric: Metric, parts: Sequence[Manifest], resampled: Mapping[str, Fl
 
 def _resampled(job: PartitionJob, manifests: Sequence[Manifest]) -> dict[str, Floats]:
     """The sums of all partitions on each resample, by metric and language."""
-    folder, sums = Folder(job.output), dict[str, Floats]()
+    folder, sums = StorageFolder(job.output), dict[str, Floats]()
     for manifest in track(manifests, "adding resamples", len(manifests)):
         content = folder.read(MANIFESTS, f"{Partition(**manifest['partition']).name}.npz")
         if content is None:

@@ -25,7 +25,7 @@ from caplens.metrics.base import Metric
 from caplens.metrics.options import ScoringOptions
 from caplens.metrics.registry import build_metrics
 from caplens.metrics.scoring import KeepColumns, run_metrics
-from caplens.partitions.folders import Folder, arrow_library, as_url
+from caplens.partitions.folders import StorageFolder, arrow_library, as_url
 from caplens.partitions.frequencies import count_documents, load_frequency, to_bytes
 from caplens.partitions.inputs import Partition, partition_samples
 from caplens.results.scores import ScoreResult
@@ -80,7 +80,7 @@ def count_partition(job: PartitionJob, partition: Partition) -> None:
     with partition_samples(partition, job.columns) as samples:
         counted = count_documents(samples, job.options.tokenizer, job.options.lang)
     remove_extracted()
-    Folder(job.output).write(to_bytes(counted), "frequencies", f"{counts_name(job, partition)}")
+    StorageFolder(job.output).write(to_bytes(counted), "frequencies", f"{counts_name(job, partition)}")
 
 
 def counts_name(job: PartitionJob, partition: Partition) -> str:
@@ -135,7 +135,7 @@ class _RemoteImages:
     """Images of an object store, by name or by id, as in a folder."""
 
     def __init__(self, place: str) -> None:
-        self._folder = Folder(place)
+        self._folder = StorageFolder(place)
         self._pool = ThreadPoolExecutor(_CONNECTIONS)
 
     def attach(self, samples: Sequence[Sample]) -> list[Sample]:
@@ -207,7 +207,7 @@ class _Output:
 
     def write(self, partition: Partition, sums: "_Sums") -> dict[str, Any]:
         """Publish the files; the manifest comes last, so that what has one is complete."""
-        folder, name = Folder(self._job.output), partition.name
+        folder, name = StorageFolder(self._job.output), partition.name
         if self._writer is not None:
             self._writer.close()
         files = {f"{SCORES}/{name}.parquet": self._file.getvalue() if self._writer is not None else b""}

@@ -14,6 +14,7 @@ from caplens.arrays import Floats
 from caplens.benchmarks import get_benchmark
 from caplens.benchmarks.evaluate import load_checked
 from caplens.data import Sample, SampleFile, read_references, samples_by_system, with_images
+from caplens.data.columns import parsed_columns
 from caplens.data.content import CAPTIONS, captions_hash, changes
 from caplens.data.languages import base_language
 from caplens.errors import InputError, option
@@ -64,7 +65,7 @@ def find_cases(document: Document, paths: InputPaths) -> list[Case]:
     """The captions of a result with their scores; an `InputError` if they are missing or are not those that were scored."""
     result = document.result
     if isinstance(result, ScoreResult):
-        captions = SampleFile(_captions_path(document, paths), mark_repeats=True)
+        captions = SampleFile(_captions_path(document, paths), columns=_columns(document), mark_repeats=True)
         return _score_cases(result, list(_with_inputs(captions, document, paths)), document.lang)
     if isinstance(result, Comparison):
         systems = {name: list(_with_inputs(samples, document, paths)) for name, samples in _by_system(document, paths).items()}
@@ -203,6 +204,12 @@ def _by_system(document: Document, paths: InputPaths) -> Mapping[str, Iterable[S
     if files:
         return {name: SampleFile(_existing_path(document, file), mark_repeats=True) for name, file in files.items()}
     return samples_by_system([_captions_path(document, paths)])
+
+
+def _columns(document: Document) -> dict[str, str]:
+    """Which columns were said to be which when the captions were scored."""
+    named = document.inputs.get("columns")
+    return parsed_columns([named]) if isinstance(named, str) else {}
 
 
 def _captions_path(document: Document, paths: InputPaths) -> Path:

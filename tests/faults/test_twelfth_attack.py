@@ -271,3 +271,231 @@ def test_a_leaderboard_is_written_as_a_whole_or_not_at_all(tmp_path, caplens, mo
     monkeypatch.setattr(Leaderboard, "save", failing)
     assert caplens(*build, "--title", "another").status == 2
     assert {path.name: path.read_bytes() for path in (tmp_path / "page").iterdir()} == before
+
+
+def test_the_guard_of_our_own_csv_is_taken_off_by_every_reader(tmp_path):
+    from caplens.data.records import read_records
+
+    (tmp_path / "x.csv").write_text("a,b\n'@home,'-5 degrees\n", encoding="utf-8")
+    ((_, row),) = read_records(tmp_path / "x.csv")
+    assert row == {"a": "@home", "b": "-5 degrees"}
+
+
+def test_a_report_reads_the_columns_that_were_scored(tmp_path, caplens):
+    rows = "id,caption,ALT\n1,WRONG one,a dog runs\n2,WRONG two,a cat sleeps\n"
+    (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
+    score = ("score", tmp_path / "t.csv", "--columns", "caption=ALT", "-m", "length", "-o", tmp_path / "s.json", "--resamples", 0)
+    assert caplens(*score).status == 0
+    assert caplens("report", tmp_path / "s.json", "-o", tmp_path / "r.html").status == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "a cat sleeps" in page
+    assert "WRONG" not in page
+    assert "have changed" not in page
+
+
+def test_a_result_behind_a_link_names_the_file_that_was_scored(tmp_path, caplens):
+    (tmp_path / "proj").mkdir()
+    (tmp_path / "data" / "run").mkdir(parents=True)
+    (tmp_path / "proj" / "out").symlink_to(tmp_path / "data" / "run")
+    for folder in ("proj", "data"):
+        text = f'{{"id": "1", "caption": "a dog of {folder}"}}\n'
+        (tmp_path / folder / "t.jsonl").write_text(text, encoding="utf-8")
+    output = tmp_path / "proj" / "out" / "s.json"
+    assert caplens("score", tmp_path / "proj" / "t.jsonl", "-m", "length", "-o", output, "--resamples", 0).status == 0
+    assert caplens("report", output, "-o", tmp_path / "r.html").status == 0
+    assert "a dog of proj" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def exported(folder, count, dim=4):
+    """A store with some vectors, exported."""
+    import numpy as np
+
+    from caplens.embed.store import Store
+    from caplens.embed.vector_shards import export_vectors
+
+    store = Store(folder)
+    vectors = store.model_vectors("m", "0123456789abcdef" * 2)
+    vectors.put([b"t" + bytes([n]) * 16 for n in range(count)], np.ones((count, dim), np.float32), [False] * count)
+    vectors.close()
+    return store, lambda out: export_vectors(store, store.models()[0], out)
+
+
+def test_an_export_keeps_what_another_one_wrote(tmp_path):
+    need("pyarrow")
+    from caplens.embed.store import Store
+    from caplens.embed.vector_shards import import_vectors
+
+    _, first = exported(tmp_path / "a", 50)
+    _, second = exported(tmp_path / "b", 10)
+    assert (first(tmp_path / "out"), second(tmp_path / "out")) == (50, 10)
+    (taken,) = import_vectors(tmp_path / "out", Store(tmp_path / "c"))
+    assert (taken.taken, taken.damaged) == (50, 0)
+
+
+def test_a_small_file_of_vectors_does_not_fill_the_memory(tmp_path):
+    arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
+    import numpy as np
+
+    from caplens.embed.store import Store
+    from caplens.embed.vector_shards import import_vectors
+
+    _, export = exported(tmp_path / "a", 1)
+    export(tmp_path / "out")
+    path = next(path for path in (tmp_path / "out").glob("*/*.parquet") if parquet.read_table(path).num_rows)
+    table = parquet.read_table(path)
+    zeros = arrow.ListArray.from_arrays(arrow.array([0, 20_000_000]), arrow.array(np.zeros(20_000_000, np.float32)))
+    parquet.write_table(table.set_column(2, "numbers", zeros).cast(table.schema), path, write_page_checksum=True)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError, match="20,000,000 numbers, which are no vectors"):
+        import_vectors(tmp_path / "out", Store(tmp_path / "b"))
+
+
+def test_vectors_of_another_length_are_damaged(tmp_path):
+    need("pyarrow")
+    from caplens.embed.store import Store
+    from caplens.embed.vector_shards import import_vectors
+
+    store, export = exported(tmp_path / "a", 20)
+    vectors = store.model_vectors("m", "0123456789abcdef" * 2)
+    vectors.add("vectors", [(b"t" + bytes([200 + n]) * 16, b"\0\0\x80\x3f", 0) for n in range(3)])
+    export(tmp_path / "out")
+    (taken,) = import_vectors(tmp_path / "out", Store(tmp_path / "b"))
+    assert (taken.taken, taken.damaged) == (20, 3)
+
+
+def test_a_file_that_changes_while_it_is_filtered_is_an_error(tmp_path, monkeypatch):
+    from caplens import filter_captions
+    from caplens.api import filtering
+
+    path = tmp_path / "in.jsonl"
+    rows = [json.dumps({"id": str(n), "caption": "a dog " * (n + 1)}) + "\n" for n in range(4)]
+    path.write_text("".join(rows), encoding="utf-8")
+    scored = filtering.run_metrics
+
+    def replaced_meanwhile(samples, metrics):
+        result = scored(samples, metrics)
+        (tmp_path / "new").write_text("".join(reversed(rows)), encoding="utf-8")
+        (tmp_path / "new").replace(path)
+        return result
+
+    monkeypatch.setattr(filtering, "run_metrics", replaced_meanwhile)
+    with pytest.raises(InputError, match="changed while it was scored"):
+        filter_captions(path, tmp_path / "out.jsonl", metric="length", keep_top=0.5)
+    path.write_text("".join(rows), encoding="utf-8")
+    monkeypatch.setattr(filtering, "file_version", lambda path: None)
+    with pytest.raises(InputError, match="changed while it was read"):
+        filter_captions(path, tmp_path / "out.jsonl", metric="length", keep_top=0.5)
+
+
+def test_low_scores_that_are_good_are_not_kept_by_a_lower_bound(tmp_path):
+    from caplens.calibration.filtering import FilterRule, is_lower_better, kept_rows
+    from caplens.results.scores import ScoreResult
+
+    assert is_lower_better("metricx24-qe")
+    assert not is_lower_better("length")
+    with pytest.raises(InputError, match="low scores are the good ones"):
+        kept_rows(ScoreResult([], [], {"metricx24-qe": _scores()}), "metricx24-qe", FilterRule(above=5))
+
+
+def _scores():
+    import numpy as np
+
+    from caplens.results.scores import Scores
+    from caplens.stats.means import mean_pool, mean_statistics
+
+    values = np.array([1.0, 5.0, 9.0])
+    return Scores(values, 5.0, "s", mean_statistics(values), mean_pool)
+
+
+def test_every_caption_known_by_its_image_finds_the_references(tmp_path, caplens):
+    (tmp_path / "c.csv").write_text("image,caption\ncat.jpg,a cat\ncat.jpg,the cat\n", encoding="utf-8")
+    (tmp_path / "r.csv").write_text("image,caption\ncat.jpg,a cat\ncat.jpg,one cat\n", encoding="utf-8")
+    said = caplens("score", tmp_path / "c.csv", "-r", tmp_path / "r.csv", "-m", "bleu1", "-q", "--format", "jsonl")
+    assert said.status == 0, said.err
+    assert [json.loads(line)["bleu1"] for line in said.out.splitlines()] == pytest.approx([1.0, 0.5], abs=0.01)
+
+
+def test_an_image_at_two_places_is_an_error(tmp_path, caplens):
+    lines = "id,image,latitude,longitude\n1,a.jpg,52.5,13.4\n2,a.jpg,28.6,77.2\n3,b.jpg,28,77\n"
+    (tmp_path / "x.csv").write_text(lines, encoding="utf-8")
+    said = caplens("select-images", tmp_path / "x.csv", tmp_path / "o.jsonl", "--per-language", 1, "--langs", "de,hi")
+    assert said.status == 2
+    assert "taken at two places" in said.err
+
+
+def test_an_address_that_is_none_is_a_sentence(rated, caplens):
+    said = caplens("study", "serve", rated, "--public", "https://[x")
+    assert said.status == 2
+    assert "need https" in said.err
+    assert "without line ends" in caplens("study", "invite", rated, "Eve\nMallory: http://x").err
+
+
+@pytest.mark.parametrize("names", [("good", "too long", "too short"), ("right", "done"), ("good", "medium", "bad")])
+def test_raters_see_the_points_of_a_scale_by_their_own_names(tmp_path, names):
+    need("fastapi")
+    from starlette.testclient import TestClient
+    from study_site import many
+
+    from caplens.api import create_study, open_study, study_server
+    from caplens.human.settings import Label, StudySettings
+
+    scale = tuple(Label(len(names) - place, name, name) for place, name in enumerate(names))
+    create_study(tmp_path / "s.db", StudySettings(scale=scale), {"x": many(3)})
+    token = open_study(tmp_path / "s.db").invite(["Ada"], [])["Ada"]
+    with TestClient(study_server(tmp_path / "s.db"), base_url="http://127.0.0.1") as client:
+        page = client.get(f"/join/{token}")
+        assert page.status_code == 200
+        for name in names:
+            assert f"<span>{name}</span>" in page.text
+
+
+def test_a_writer_who_goes_back_and_undoes_is_not_stuck(tmp_path):
+    need("fastapi")
+    from study_site import many, rater
+
+    from caplens.api import create_study
+    from caplens.human.answering import save_answer, take_back
+    from caplens.human.assignment import open_item
+    from caplens.human.database import StudyDatabase
+    from caplens.human.settings import StudySettings, StudyTask
+
+    settings = StudySettings(task=StudyTask.write, batch=1, shortest=1, replication=1)
+    create_study(tmp_path / "s.db", settings, {"x": many(2)}, langs=["en"])
+    database = StudyDatabase(tmp_path / "s.db")
+    person = rater(database, "Ada")
+    first = open_item(database, person)
+    save_answer(database, person, first.assignment, "rate", {"choice-0": "3"}, 1.0)
+    save_answer(database, person, first.assignment, "write", {"caption": "A cat looks to the side."}, 1.0)
+    save_answer(database, person, first.assignment, "rate", {"choice-0": "2"}, 1.0)
+    assert take_back(database, person)
+    for _ in range(10):
+        item = open_item(database, person)
+        if item is None:
+            break
+        form = {"choice-0": "3"} if item.step == "rate" else {"caption": "A brown cat looks to the side."}
+        assert save_answer(database, person, item.assignment, item.step, form, 1.0)
+    assert item is None
+
+
+def test_a_correction_is_not_held_against_a_guessed_language(workspace):
+    need("py3langid")
+    check = checked(workspace, {"id": "1", "caption": "dsc0001.jpg"})
+    assert workspace.correct(0, "A rocket stands at night between two towers.", check).faults == ()
+
+
+def test_better_images_have_their_folders(tmp_path):
+    from caplens.calibration.image_faults import name_in
+
+    assert name_in(tmp_path, str(tmp_path / "cat" / "1.jpg")) == "cat/1.jpg"
+
+
+def test_numbers_of_a_sheet_stay_numbers(workspace, tmp_path):
+    workspace.add("sheet.csv", b"id,caption,lat,sum\n1,DSC_9999.jpg,-33.9,=1+1\n2,A dog runs in the snow.,+2,x\n")
+    workspace.start()
+    while workspace.is_running:
+        time.sleep(0.02)
+    workspace.correct(0, "'-5 degrees' says a sign", workspace.checks)
+    (tmp_path / "out.csv").write_bytes(workspace.export(".csv", texts(), workspace.checks))
+    first, second = table(tmp_path / "out.csv")
+    assert (first["lat"], first["sum"], second["lat"]) == ("-33.9", "'=1+1", "+2")
+    assert first["caption"] == "''-5 degrees' says a sign"

@@ -19,7 +19,7 @@ from caplens.data.extracted import is_extracted
 from caplens.embed.decode_pool import ImageItem
 from caplens.embed.executors.base import EncodedBatch
 from caplens.embed.executors.local import LocalExecutor
-from caplens.embed.executors.ray import Place, connect, places_of, ray_library
+from caplens.embed.executors.ray import EncoderPlace, connect, places_of, ray_library
 from caplens.embed.keys import Text
 from caplens.embed.store import Store
 from caplens.embed.vector_file import ModelVectors
@@ -120,7 +120,7 @@ def start_owners(
     ]
 
 
-def _preferring(ray: Any, place: Place) -> Any:
+def _preferring(ray: Any, place: EncoderPlace) -> Any:
     """The node of a place as long as it is there, else any."""
     return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=True)
 

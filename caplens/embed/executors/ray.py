@@ -43,7 +43,7 @@ class _Portion(NamedTuple):
     losses: int = 0
 
 
-class Place(NamedTuple):
+class EncoderPlace(NamedTuple):
     """A node, or one of its GPUs."""
 
     node: str
@@ -75,7 +75,7 @@ class RayExecutor:
             raise InputError("a cluster opens a model by its name; a model that is a Python object cannot be sent to it.")
         self._backbone, self._spec, self._address = backbone, backbone.spec, address
         self._batch_size, self._workers = batch_size, workers
-        self._encoders: dict[Place, Any] = {}
+        self._encoders: dict[EncoderPlace, Any] = {}
         self.lost = 0
 
     def encode_images(self, items: Iterable[ImageItem], expected: int) -> Iterator[EncodedBatch]:
@@ -96,7 +96,7 @@ class RayExecutor:
             return
         ray = ray_library()
         self._open(ray)
-        running: dict[Any, tuple[Place, _Portion]] = {}
+        running: dict[Any, tuple[EncoderPlace, _Portion]] = {}
         while True:
             for place in self._free(place for place, _ in running.values()):
                 waiting.extend(islice(portions, 0 if waiting else 1))
@@ -117,12 +117,12 @@ class RayExecutor:
             else:
                 yield from batches
 
-    def _free(self, busy: Iterable[Place]) -> list[Place]:
+    def _free(self, busy: Iterable[EncoderPlace]) -> list[EncoderPlace]:
         """The place of each portion that can be sent, those with the least to do first."""
         load = Counter(busy)
         return [place for depth in range(_IN_FLIGHT) for place in self._encoders if load[place] <= depth]
 
-    def _lost(self, place: Place, portion: _Portion, error: Exception) -> _Portion:
+    def _lost(self, place: EncoderPlace, portion: _Portion, error: Exception) -> _Portion:
         self._encoders.pop(place, None)
         self.lost += 1
         logger.warning(f"an encoder of the cluster is lost, and its work goes to another ({reason(error)})")
@@ -209,8 +209,8 @@ def _check_reachable(address: str) -> None:
     socket.create_connection((host, int(port)), _PATIENCE).close()
 
 
-def places_of(ray: Any) -> list[Place]:
+def places_of(ray: Any) -> list[EncoderPlace]:
     """Every GPU of the cluster; where there are none, every node."""
     nodes = [(node["NodeID"], node["Resources"]) for node in ray.nodes() if node["Alive"]]
-    gpus = [Place(name, gpu) for name, resources in nodes for gpu in range(int(resources.get("GPU", 0)))]
-    return gpus or [Place(name, None) for name, resources in nodes if resources.get("CPU", 0)]
+    gpus = [EncoderPlace(name, gpu) for name, resources in nodes for gpu in range(int(resources.get("GPU", 0)))]
+    return gpus or [EncoderPlace(name, None) for name, resources in nodes if resources.get("CPU", 0)]
