@@ -118,6 +118,11 @@ class ColumnOptions:
         typer.Option(help="Columns of a table that are called otherwise: caption=ALT,image=File. \\[default: by their names]"),
     ] = None
 
+    @property
+    def joined(self) -> str | None:
+        """What was given, as one text; None if nothing was."""
+        return ",".join(self.columns or []) or None
+
     def samples(self, path: Path) -> SampleFile:
         """The captions of a file."""
         return SampleFile(path, columns=parsed_columns(self.columns or []), mark_repeats=True)

@@ -1,6 +1,6 @@
 """`caplens score`: scores of captions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +25,7 @@ from caplens.cli.output import Format, error, names_folder, write_result
 from caplens.data.columns import parsed_columns
 from caplens.errors import InputError
 from caplens.metrics.defaults import EXAMPLE_METRICS, default_metrics
+from caplens.metrics.scoring import KeepColumns
 from caplens.results.scores import ScoreResult
 from caplens.results.thresholds import Threshold, check_thresholds, missed_thresholds
 from caplens.stats import RESAMPLES
@@ -91,25 +92,17 @@ def score(
     scored partition by partition, on this machine or with --engine ray on a cluster; a job that was stopped goes on there.
     """
     if captions is not None and names_folder(output.output, output.format):
-        others = {"--references": references, "--strict": strict, "--via-english": via_english, "--calibration": calibration,
-                  "--pool-languages": pool_languages, "--fail-under": fail_under, "--example": example}  # fmt: skip
-        unused = next((name for name, value in others.items() if value), None)
-        if unused is not None:
-            raise InputError(
-                f"{unused} cannot be used where the output is a folder, and captions are scored partition by partition."
-            )
-        _score_partitions(captions, output, metrics, models, columns, lang, keep_columns, resamples, seed, keep_vectors)
+        _check_unused({"--references": references, "--strict": strict, "--via-english": via_english, "--calibration": calibration,
+                       "--pool-languages": pool_languages, "--fail-under": fail_under, "--example": example})  # fmt: skip
+        _score_partitions(captions, output, metrics, models, columns, lang, _kept(keep_columns), resamples, seed, keep_vectors)
         return
-    if keep_vectors:
-        raise InputError("--keep-vectors writes into the folder of the output; name a folder with --output.")
-    _check_inputs(captions, references, models, via_english, example=example)
+    _check_inputs(captions, references, models, via_english, example=example, keep_vectors=keep_vectors)
     form = output.checked(captions, references, metrics.df, calibration)
     thresholds = [Threshold.parse(text) for text in fail_under or []]
     names = listed(metrics.metric) or (list(EXAMPLE_METRICS) if example else None)
     if names:
         check_thresholds(thresholds, names)
-    carried = listed(keep_columns)
-    kept = carried == ["all"] or carried or False
+    kept = _kept(keep_columns)
     options = models.scoring(metrics, lang, names)
     if via_english is not None and captions is not None:
         result = api.score_via_english(
@@ -131,22 +124,33 @@ def score(
                 pool_languages=pool_languages,
                 options=options,
             )
-    named = ",".join(columns.columns or []) or None
-    inputs = {"captions": captions, "references": references, "images": models.images, "lang": lang, "columns": named}
+    inputs = {
+        "captions": captions, "references": references, "images": models.images, "lang": lang, "columns": columns.joined,
+    }  # fmt: skip
     write_result(result, output.output, form, None if example else inputs)
     _end(result, thresholds)
 
 
+def _kept(keep_columns: list[str] | None) -> KeepColumns:
+    names = listed(keep_columns)
+    return names == ["all"] or names or False
+
+
+def _check_unused(given: Mapping[str, object]) -> None:
+    unused = next((name for name, value in given.items() if value), None)
+    if unused is not None:
+        raise InputError(f"{unused} cannot be used where the output is a folder: captions are scored partition by partition.")
+
+
 def _score_partitions(
     captions: Path, output: OutputOptions, metrics: MetricOptions, models: ModelOptions, columns: ColumnOptions,
-    lang: str | None, keep_columns: list[str] | None, resamples: int, seed: int, keep_vectors: bool,
+    lang: str | None, keep_columns: KeepColumns, resamples: int, seed: int, keep_vectors: bool,
 ) -> None:  # fmt: skip
     names = listed(metrics.metric) or default_metrics("score", with_images=models.images is not None or bool(models.model))
-    carried = listed(keep_columns)
     options = models.scoring(metrics, lang, names)
     result = api.score_partitions(
         captions, str(output.output), names, images=models.images, columns=parsed_columns(columns.columns or []),
-        keep_columns=carried == ["all"] or carried or False, resamples=resamples, seed=seed, keep_vectors=keep_vectors,
+        keep_columns=keep_columns, resamples=resamples, seed=seed, keep_vectors=keep_vectors,
         options=options,
     )  # fmt: skip
     write_result(result, None, Format.table)
@@ -167,9 +171,12 @@ def _end(result: ScoreResult, thresholds: Sequence[Threshold]) -> None:
 
 
 def _check_inputs(
-    captions: Path | None, references: Path | None, models: ModelOptions, via_english: str | None, *, example: bool
-) -> None:
+    captions: Path | None, references: Path | None, models: ModelOptions, via_english: str | None, *, example: bool,
+    keep_vectors: bool,
+) -> None:  # fmt: skip
     """An error for inputs that contradict each other."""
+    if keep_vectors:
+        raise InputError("--keep-vectors writes into the folder of the output; name a folder with --output.")
     if (captions is None) != example:
         raise InputError(
             "name a file of captions, or use --example, not both." if example else "name a file of captions, or use --example."

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -70,9 +70,6 @@ class PartitionJob:
     frequency: tuple[str, str] | None = None
     identity: str = ""
     """A hash of all that changes the scores."""
-
-
-EngineFactory = Callable[[ScoringOptions], Engine]
 
 
 def count_partition(job: PartitionJob, partition: Partition) -> None:

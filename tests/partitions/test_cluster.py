@@ -100,18 +100,23 @@ def test_scores_are_those_of_one_machine_though_a_node_is_killed(cluster, captio
     assert imported.taken > 15_000
 
 
+def kill_after(count, manifests, command):
+    """Kill a program once so many partitions are there."""
+    process = subprocess.Popen(command)
+    deadline = time.monotonic() + 300
+    while len(list(manifests.glob("*.json"))) < count and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.poll() is None, "it was too quick to be killed"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
 def test_a_killed_driver_goes_on_and_a_damaged_partition_is_made_again(cluster, captions, tmp_path):
     folder, metrics, _ = captions
     out = tmp_path / "out"
     command = [sys.executable, "-m", "caplens", "score", folder / "parts", "--images", folder / "photos", "-m", ",".join(METRICS),
                "--resamples", "20", "-q", "--engine", "ray", "--ray-address", cluster.address, "-o", out]  # fmt: skip
-    process = subprocess.Popen(list(map(str, command)))
-    deadline = time.monotonic() + 300
-    while len(list((out / "manifests").glob("*.json"))) < 3 and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert process.poll() is None, "it was too quick to be killed"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill_after(3, out / "manifests", list(map(str, command)))
     # Tasks that were running then may still publish what they have.
     time.sleep(2)
     before = {path.name: path.stat().st_mtime_ns for path in (out / "scores").iterdir()}
