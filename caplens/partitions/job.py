@@ -130,7 +130,9 @@ def score_partitions(
             runner.keep_vectors(job)
     finally:
         runner.close()
-    StorageFolder(job.output).write((json.dumps(summary.to_dict(), indent=1) + "\n").encode(), _RESULT)
+    # In its own folder, which may be moved.
+    content = replace(summary, folder=".").to_dict()
+    StorageFolder(job.output).write((json.dumps(content, indent=1) + "\n").encode(), _RESULT)
     return summary
 
 
@@ -269,7 +271,7 @@ def _summary(
         shown.append(f"… and {len(warnings) - len(shown):,} more warnings, in {job.output}/{MANIFESTS}.")
     if not any(entry.total.scored for entry in entries.values()):
         shown.append(f"no caption has a score; see {job.output}/errors.")
-    return ScoreSummary(job.output, rows, failed, len(manifests), reused, retries, entries, shown)
+    return ScoreSummary(job.output, rows, failed, len(manifests), entries, shown, reused, retries)
 
 
 def _entry(metric: Metric, parts: Sequence[Manifest], resampled: Mapping[str, Floats]) -> MetricSummary:

@@ -36,11 +36,13 @@ class ScoreSummary(Result):
         Where the scores of captions are, one Parquet file for each partition.
     captions, failed
         How many captions there are, and how many of them have a metric that could not score them.
-    partitions, reused, retries
-        How many partitions there are, how many of them an earlier run had finished, and how often one was lost with a process
-        or node and scored again.
+    partitions
+        How many partitions there are.
     metrics
         Name -> `MetricSummary`.
+    reused, retries
+        Of the run, and not of its result: how many partitions an earlier run had finished, and how often one was lost with a
+        process or node and scored again.
     """
 
     kind = "score-summary"
@@ -49,10 +51,10 @@ class ScoreSummary(Result):
     captions: int
     failed: int
     partitions: int
-    reused: int
-    retries: int
     metrics: dict[str, MetricSummary]
     warnings: list[str] = field(default_factory=list)
+    reused: int = 0
+    retries: int = 0
 
     def __getitem__(self, metric: str) -> MetricSummary:
         return self.metrics[metric]
@@ -69,9 +71,10 @@ class ScoreSummary(Result):
             [name, lang, score.value, _interval(score), score.scored] for name, lang, score in self._entries()
         ]
         notes = [
-            f"{self.captions:,} captions in {self.partitions:,} partitions ({self.reused:,} of them there already,"
-            f" {self.retries:,} scored again after a loss), {self.failed:,} without a score; intervals by Poisson bootstrap over"
-            " images.",
+            f"{self.captions:,} captions in {self.partitions:,} partitions, {self.failed:,} of them without a score of some"
+            " metric; intervals by Poisson bootstrap over images.",
+            *([f"{self.reused:,} partitions were there already."] if self.reused else []),
+            *([f"{self.retries:,} times a partition was lost, and scored again."] if self.retries else []),
             f"The scores of captions are in {self.folder}.",
             REPRODUCE,
             *(entry.signature for entry in self.metrics.values()),
@@ -96,8 +99,6 @@ class ScoreSummary(Result):
             "captions": self.captions,
             "failed": self.failed,
             "partitions": self.partitions,
-            "reused": self.reused,
-            "retries": self.retries,
             "metrics": {
                 name: {
                     **_record(entry.total),
@@ -117,7 +118,7 @@ class ScoreSummary(Result):
             )
             for name, entry in content["metrics"].items()
         }
-        counts = {name: int(content[name]) for name in ("captions", "failed", "partitions", "reused", "retries")}
+        counts = {name: int(content[name]) for name in ("captions", "failed", "partitions")}
         return cls(str(content["folder"]), metrics=metrics, warnings=[str(line) for line in content["warnings"]], **counts)
 
 

@@ -50,6 +50,7 @@ _TRAIN = "--images {examples} --device cpu --out run --set train.photos=4 --set 
 _TRAINED = ("run/tune.safetensors", "run/model/text.onnx")
 JOBS = [
     Job("score", "score many.jsonl --images {examples} -m clipscore,cider --store store -o out.json", ("out.json",)),
+    Job("score partitions", "score many.jsonl --images {examples} -m clipscore,cider --store store -o out", ("out/result.json",)),
     Job("videos", "score videos.jsonl -m emscore --store store -o out.json", ("out.json",)),
     Job("mid fit", "mid fit many.jsonl out.npz --images {examples} --store store", ("out.npz",)),
     Job("compare", "compare many.jsonl other.jsonl -m bleu4,cider --resamples 2000 -o out.json", ("out.json",)),

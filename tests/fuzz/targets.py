@@ -310,6 +310,7 @@ def commands() -> list[Target]:
             captions,
             command("score", "{file}", "--images", "{folder}", "-m", "clipscore", "--json", "--no-store"),
         ),
+        Target("score partitions", captions, command("score", "{file}", "-m", "cider,length", "-o", "{folder}/scores", "-q")),
         Target(
             "compare",
             captions,

@@ -118,7 +118,7 @@ def test_a_job_goes_on_where_it_stopped_and_makes_damaged_parts_again(parts):
     assert again.reused == 1
     assert {path: path.read_bytes() for path in (out / "scores").iterdir()} == files
     assert again.to_dict()["metrics"] == first.to_dict()["metrics"]
-    assert load_results(out / "result.json").to_dict() == again.to_dict()
+    assert load_results(out / "result.json").to_dict() == again.to_dict() | {"folder": "."}
 
 
 def test_files_that_are_added_or_changed_are_scored_and_others_kept(parts):
@@ -191,7 +191,7 @@ def test_the_command_says_where_scores_are_and_a_report_shows_them(parts, caplen
     command = ("score", parts / "parts" / "*.parquet", "-m", "length", "--keep-columns", "caption", "-o", f"{parts / 'out'}/")
     said = caplens(*command)
     assert said.status == 0
-    assert "600 captions in 2 partitions" in said.out
+    assert "600 captions in 2 partitions, 0 of them without" in said.out
     assert scores_in(parts / "out")["0"]["caption"] == captions(1)[0]["caption"]
     assert caplens("report", parts / "out" / "result.json", "-o", parts / "page.html").status == 0
     assert "600" in (parts / "page.html").read_text(encoding="utf-8")

@@ -111,7 +111,7 @@ def _summary():
     """Of partitions; without an interval."""
     scores = {lang: SummaryScore(0.1 + 0.2, float("nan"), float("nan"), 3) for lang in ("de", "en")}
     total = SummaryScore(0.3, 0.1, 0.5, 6)
-    return ScoreSummary("out", 7, 1, 2, 1, 1, {"cider": MetricSummary(total, scores, "cider-d|v:1")}, ["a warning"])
+    return ScoreSummary("out", 7, 1, 2, {"cider": MetricSummary(total, scores, "cider-d|v:1")}, ["a warning"])
 
 
 def _by_language(good, bad):
