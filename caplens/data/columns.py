@@ -210,7 +210,8 @@ class Columns:
             self._say(f"{place.file.name}: there is no column 'id', so captions are known by their images")
             # Where an image is while caplens runs is another place each time.
             name = original_name(image)
-            key = (name, row.get("lang"), row.get("system"))
+            # Values that are no text are an error later on.
+            key = (name, str(row.get("lang")), str(row.get("system")))
             self._seen[key] = self._seen.get(key, 0) + 1
             row["id"] = f"{name}#{self._seen[key]}" if self._numbered and self._seen[key] > 1 else name
 

@@ -19,7 +19,7 @@ from caplens.data.formats.json_document import to_json
 from caplens.data.image_folder import SUFFIXES, with_images
 from caplens.data.languages import base_language
 from caplens.data.media import MissingImage
-from caplens.data.sample import Sample
+from caplens.data.sample import IMAGE_ID, Sample
 from caplens.embed.engine import Engine
 from caplens.metrics.base import Metric
 from caplens.metrics.options import ScoringOptions
@@ -143,7 +143,7 @@ class _RemoteImages:
         )
         contents = dict(zip(wanted, self._pool.map(self._read, wanted), strict=True))
         return [
-            sample if isinstance(sample.image, bytes) else replace(sample, image=contents[name or sample.id])
+            sample if isinstance(sample.image, bytes) else _with_content(sample, name, contents[name or sample.id])
             for name, sample in zip(names, samples, strict=True)
         ]
 
@@ -156,6 +156,12 @@ class _RemoteImages:
             if content is not None:
                 return content
         return MissingImage(f"there is no file {name} in {self._folder.place}")
+
+
+def _with_content(sample: Sample, name: str | None, content: bytes | MissingImage) -> Sample:
+    """The sample with the content of its image, by whose name it is still resampled together with others."""
+    meta = dict(sample.meta) if name is None else {IMAGE_ID: name, **sample.meta}
+    return replace(sample, image=content, meta=meta)
 
 
 class _Output:
@@ -241,7 +247,8 @@ class _Sums:
 
     def add(self, result: ScoreResult) -> None:
         langs = np.array([base_language(tag or self._job.options.lang or "en") for tag in result.langs])
-        keys = group_keys(result.groups)
+        # By their names: the same captions have the same intervals wherever their images lie.
+        keys = group_keys(group.removeprefix(f"{self._job.images}/") for group in result.groups)
         for name, scores in result.metrics.items():
             scored = ~np.isnan(scores.values)
             for lang in dict.fromkeys(langs[scored].tolist()):

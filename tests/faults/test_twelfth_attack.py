@@ -499,3 +499,13 @@ def test_numbers_of_a_sheet_stay_numbers(workspace, tmp_path):
     first, second = table(tmp_path / "out.csv")
     assert (first["lat"], first["sum"], second["lat"]) == ("-33.9", "'=1+1", "+2")
     assert first["caption"] == "''-5 degrees' says a sign"
+
+
+@pytest.mark.parametrize("value", ['{"value": 1}', '["de"]'])
+def test_a_language_that_is_no_text_is_a_sentence_without_an_id_too(tmp_path, value):
+    from caplens.data import SampleFile
+
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{{"image": "2.png", "caption": "a cat", "lang": {value}}}\n', encoding="utf-8")
+    with pytest.raises(InputError, match="'lang'"):
+        list(SampleFile(path))
