@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -158,15 +159,15 @@ class TorchBackbone(Backbone):
 
         On a GPU there are few different widths, because it plans its work again for each new one.
         """
-        width = length or max(map(len, ids))
+        lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+        width = length or int(lengths.max())
         if length is None and self.device != "cpu":
             width = min(-(-width // _WIDTH_STEP) * _WIDTH_STEP, self.max_tokens)
+        columns = np.arange(width)
+        filled = columns < lengths[:, None] if side == "right" else columns >= width - lengths[:, None]
         padded = np.full((len(ids), width), pad, dtype=np.int64)
-        mask = np.zeros((len(ids), width), dtype=np.int64)
-        for row, text_ids in enumerate(ids):
-            columns = slice(len(text_ids)) if side == "right" else slice(width - len(text_ids), width)
-            padded[row, columns], mask[row, columns] = text_ids, 1
-        return self._on_device(padded), self._on_device(mask)
+        padded[filled] = np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum()))
+        return self._on_device(padded), self._on_device(filled.astype(np.int64))
 
 
 class PairedTextBackbone(TorchBackbone):

@@ -1,7 +1,7 @@
 """The engine: unique images and texts become vectors, each encoded once and kept in the store.
 
 A plan says which keys the store lacks, an executor turns those items into vectors, and the store keeps each batch as soon as it
-is encoded, so that a killed run loses no more than the batch in flight.
+is encoded, so that a killed run loses no more than a few batches.
 """
 
 import os
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Literal, NamedTuple, TypeVar, Unpack
 
@@ -23,6 +24,7 @@ from caplens.embed.decode_pool import ImageItem
 from caplens.embed.executors import EncodedBatch, Executor, ExecutorName, LocalExecutor, open_executor
 from caplens.embed.images import UnreadableError, image_key
 from caplens.embed.keys import Text, file_version, text_key
+from caplens.embed.pipeline import READY, in_order
 from caplens.embed.sequences import FrameEmbeddings, SequenceEncoder
 from caplens.embed.store import Store, default_store
 from caplens.embed.videos import FrameChoice, VideoClip
@@ -230,11 +232,17 @@ class Engine:
         self._keep(self._executor.encode_texts(texts), "encoding texts", len(texts))
 
     def _keep(self, batches: Iterator[EncodedBatch], description: str, expected: int) -> None:
-        """Store every batch as it comes."""
-        for batch in track(batches, description, expected, size=lambda batch: len(batch.keys)):
-            self._unreadable |= batch.errors
-            if batch.keys:
-                self._vectors.put(batch.keys, batch.vectors, batch.flags)
+        """Store every batch as it comes, while the next ones are encoded."""
+        shown = track(batches, description, expected, size=lambda batch: len(batch.keys))
+        with ThreadPoolExecutor(1) as writer:
+            # Whatever ends the loop, what was encoded is written.
+            for _ in in_order(writer, (partial(self._put, batch) for batch in shown), READY):
+                pass
+
+    def _put(self, batch: EncodedBatch) -> None:
+        self._unreadable |= batch.errors
+        if batch.keys:
+            self._vectors.put(batch.keys, batch.vectors, batch.flags)
 
 
 def open_engine(

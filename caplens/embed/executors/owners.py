@@ -164,19 +164,20 @@ class _Owner:
 
     def _answer(self, items: dict[bytes, Any], encode: Any) -> EncodedBatch:
         executor, vectors = self._opened()
-        present = vectors.present(list(items))
+        asked = list(items)
+        stored = vectors.get(asked)
+        keys = [key for key, present in zip(asked, stored.present, strict=True) if present]
+        parts, flags = [stored.vectors[stored.present]] if keys else [], stored.flags[stored.present].tolist()
         errors: dict[bytes, str] = {}
-        missing = {key: item for key, item in items.items() if key not in present}
-        if missing:
-            for batch in encode(executor, missing):
-                errors |= batch.errors
-                if batch.keys:
-                    vectors.put(batch.keys, batch.vectors, batch.flags)
-        keys = [key for key in items if key not in errors]
-        stored = vectors.get(keys)
-        if not stored.present.all():
-            raise CaplensError("the disk of a node gives vectors back otherwise than they were written.")
-        return EncodedBatch(keys, np.asarray(stored.vectors), stored.flags.tolist(), errors)
+        missing = {key: items[key] for key, present in zip(asked, stored.present, strict=True) if not present}
+        for batch in encode(executor, missing) if missing else ():
+            errors |= batch.errors
+            if batch.keys:
+                vectors.put(batch.keys, batch.vectors, batch.flags)
+                keys += batch.keys
+                flags += batch.flags
+                parts.append(batch.vectors)
+        return EncodedBatch(keys, np.concatenate(parts) if parts else stored.vectors, flags, errors)
 
     def _opened(self) -> tuple[LocalExecutor, ModelVectors]:
         if self._executor is None or self._vectors is None:
