@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 
-from caplens.data.extracted import original_name
 from caplens.data.languages import base_language
 from caplens.data.media import ImageSource
 from caplens.data.reading import SampleFile
@@ -214,8 +213,7 @@ class _Join:
             if (texts := self._references._texts_of(identifier, sample, self._lang, other))
         }
         if not matches:
-            numbered = _without_number(sample)
-            return () if numbered is None else self.references(numbered)
+            return ()
         if len(set(matches.values())) > 1 or self.columns not in (None, *matches):
             raise self._ambiguous(sample, matches if self.columns is None else dict.fromkeys([self.columns, *matches]))
         self.matched = True
@@ -253,13 +251,6 @@ class _Join:
         image = self._references.image_of(sample.id, other) if sample.image is None else sample.image
         changed = texts or image is not sample.image
         return replace(sample, references=sample.references + texts, image=image) if changed else sample
-
-
-def _without_number(sample: Sample) -> Sample | None:
-    """The first caption of the image by which this one is known, where it is known as `IMAGE#2`."""
-    name, sign, number = sample.id.rpartition("#")
-    image = original_name(sample.image) if isinstance(sample.image, str) else None
-    return replace(sample, id=name) if sign and number.isdecimal() and name == image else None
 
 
 def _has_same_ids(sample: Sample) -> bool:

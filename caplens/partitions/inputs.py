@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from caplens.data.reading import SampleFile
 from caplens.data.sample import Sample
+from caplens.data.temporary import new_scratch_folder
 from caplens.errors import InputError, reason
 from caplens.partitions.folders import FoundFile, arrow_library, find_file, find_files
 
@@ -93,13 +93,15 @@ def partition_samples(partition: Partition, columns: Mapping[str, str]) -> Itera
     file = find_file(partition.file)
     if file.version != partition.version:
         raise InputError(f"{partition.file}: this file was changed while the job ran. Start it again.")
-    with TemporaryDirectory(prefix="caplens-") as folder:
-        path = Path(folder) / PurePosixPath(partition.file).name
-        try:
-            source = _local_copy(file, partition, path)
-            yield iter(SampleFile(source, columns=columns, mark_repeats=True) if source.stat().st_size else ())
-        except InputError as error:
-            raise InputError(str(error).replace(str(path), str(partition))) from None
+    folder = new_scratch_folder()
+    path = folder / PurePosixPath(partition.file).name
+    try:
+        source = _local_copy(file, partition, path)
+        yield iter(SampleFile(source, columns=columns, mark_repeats=True) if source.stat().st_size else ())
+    except InputError as error:
+        raise InputError(str(error).replace(str(path), str(partition))) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _local_copy(file: FoundFile, partition: Partition, path: Path) -> Path:

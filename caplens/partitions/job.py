@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -140,7 +141,7 @@ def _carried_out(job: PartitionJob, partitions: Sequence[Partition], metrics: Se
     """Score the partitions that no earlier run has finished, and add up all of them."""
     if job.options.df is None and any(isinstance(metric, Cider | ClipCider) for metric in metrics):
         job = _counted(job, partitions, runner)
-    done = _finished(job, partitions)
+    done = _finished(job, partitions, [metric.name for metric in metrics])
     reused = len(done)
     if reused:
         logger.info(f"{reused:,} of {len(partitions):,} partitions are there already")
@@ -181,10 +182,19 @@ def _identified(job: PartitionJob, engine: Engine | None) -> PartitionJob:
     folder = StorageFolder(job.output)
     before = folder.read(JOB)
     if before is not None:
-        _check_equal(json.loads(before), about, job.output)
+        _check_equal(_object(before), about, job.output)
     else:
         folder.write((json.dumps(about, indent=1) + "\n").encode(), JOB)
     return replace(job, identity=hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest())
+
+
+def _object(content: bytes) -> Manifest:
+    """A JSON object; an empty one for a file that holds something else."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _check_equal(before: Manifest, about: Manifest, place: str) -> None:
@@ -221,17 +231,17 @@ def _counts_of(folder: StorageFolder, job: PartitionJob, partition: Partition) -
     name = counts_name(job, partition)
     try:
         return from_bytes(folder.read(FREQUENCIES, name) or b"")
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         raise InputError(f"{folder.place}/{FREQUENCIES}/{name}: this file is damaged. Remove it, and start again.") from None
 
 
-def _finished(job: PartitionJob, partitions: Sequence[Partition]) -> dict[Partition, Manifest]:
+def _finished(job: PartitionJob, partitions: Sequence[Partition], metrics: Sequence[str]) -> dict[Partition, Manifest]:
     """The manifests of partitions that an earlier run of this job scored, and whose files are whole."""
     folder = StorageFolder(job.output)
     present = folder.files(MANIFESTS)
     candidates = [partition for partition in partitions if f"{partition.name}.json" in present]
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        manifests = pool.map(lambda partition: _intact(folder, job, partition), candidates)
+        manifests = pool.map(lambda partition: _intact(folder, job, partition, metrics), candidates)
         return {
             partition: manifest
             for partition, manifest in zip(candidates, track(manifests, "checking partitions", len(candidates)), strict=True)
@@ -239,17 +249,31 @@ def _finished(job: PartitionJob, partitions: Sequence[Partition]) -> dict[Partit
         }
 
 
-def _intact(folder: StorageFolder, job: PartitionJob, partition: Partition) -> Manifest | None:
+def _intact(folder: StorageFolder, job: PartitionJob, partition: Partition, metrics: Sequence[str]) -> Manifest | None:
     try:
-        manifest = json.loads(folder.read(MANIFESTS, f"{partition.name}.json") or b"")
+        manifest = _object(folder.read(MANIFESTS, f"{partition.name}.json") or b"")
         whole = (
             manifest["job"] == job.identity
             and Partition(**manifest["partition"]) == partition
+            and f"{MANIFESTS}/{partition.name}.npz" in manifest["files"]
             and all(_digest(folder, path) == digest for path, digest in manifest["files"].items())
+            and _has_sums(manifest, metrics)
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return manifest if whole else None
+
+
+def _has_sums(manifest: Manifest, metrics: Sequence[str]) -> bool:
+    """Whether the corpus scores can be computed from a manifest, which somebody may have edited."""
+    for name in metrics:
+        signatures, languages = manifest["metrics"][name]["signatures"], manifest["metrics"][name]["languages"]
+        numbers = [int(total, 16) for sums in languages.values() for total in sums["sums"]]
+        counts = [manifest["rows"], manifest["failed"], *(sums["scored"] for sums in languages.values())]
+        texts = [*signatures, *manifest["warnings"]]
+        if not all(isinstance(one, int) for one in (*numbers, *counts)) or not all(isinstance(text, str) for text in texts):
+            return False
+    return True
 
 
 def _digest(folder: StorageFolder, path: str) -> str | None:

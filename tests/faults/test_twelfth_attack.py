@@ -407,14 +407,6 @@ def _scores():
     return Scores(values, 5.0, "s", mean_statistics(values), mean_pool)
 
 
-def test_every_caption_known_by_its_image_finds_the_references(tmp_path, caplens):
-    (tmp_path / "c.csv").write_text("image,caption\ncat.jpg,a cat\ncat.jpg,the cat\n", encoding="utf-8")
-    (tmp_path / "r.csv").write_text("image,caption\ncat.jpg,a cat\ncat.jpg,one cat\n", encoding="utf-8")
-    said = caplens("score", tmp_path / "c.csv", "-r", tmp_path / "r.csv", "-m", "bleu1", "-q", "--format", "jsonl")
-    assert said.status == 0, said.err
-    assert [json.loads(line)["bleu1"] for line in said.out.splitlines()] == pytest.approx([1.0, 0.5], abs=0.01)
-
-
 def test_an_image_at_two_places_is_an_error(tmp_path, caplens):
     lines = "id,image,latitude,longitude\n1,a.jpg,52.5,13.4\n2,a.jpg,28.6,77.2\n3,b.jpg,28,77\n"
     (tmp_path / "x.csv").write_text(lines, encoding="utf-8")

@@ -121,6 +121,27 @@ def test_a_job_goes_on_where_it_stopped_and_makes_damaged_parts_again(parts):
     assert load_results(out / "result.json").to_dict() == again.to_dict() | {"folder": "."}
 
 
+@pytest.mark.parametrize("content", ["[]", '{"job": 1}', "", "{" * 5000, '{"metrics": {"length": 3}}'])
+def test_files_of_a_job_that_somebody_edited_are_made_again_or_refused(parts, content):
+    once = {"options": LOCAL, "resamples": 5}
+    first = score_partitions(parts / "parts", parts / "out", ["length", "cider"], **once)
+    manifest, other, *_ = sorted((parts / "out" / "manifests").glob("*.json"))
+    manifest.write_text(content, encoding="utf-8")
+    edited = json.loads(other.read_text(encoding="utf-8"))
+    edited["metrics"]["length"]["languages"] = {"en": {"sums": [1], "scored": "x"}}
+    other.write_text(json.dumps(edited), encoding="utf-8")
+    again = score_partitions(parts / "parts", parts / "out", ["length", "cider"], **once)
+    assert again.reused == first.partitions - 2
+    assert again.to_dict() == first.to_dict()
+    counts = min((parts / "out" / "frequencies").glob("[0-9]*.npz"))
+    counts.write_bytes(content.encode())
+    with pytest.raises(InputError, match="this file is damaged"):
+        score_partitions(parts / "parts", parts / "out", ["length", "cider"], **once)
+    (parts / "out" / "job.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match="another job"):
+        score_partitions(parts / "parts", parts / "out", ["length"], **once)
+
+
 def test_files_that_are_added_or_changed_are_scored_and_others_kept(parts):
     run(parts)
     write_lines(parts / "parts" / "4.jsonl", captions(5))
