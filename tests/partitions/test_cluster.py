@@ -94,10 +94,10 @@ def test_scores_are_those_of_one_machine_though_a_node_is_killed(cluster, captio
     assert result.to_dict()["metrics"] == metrics
     assert files_of(tmp_path / "out") == files
     assert result.retries >= 1
-    # Owners share the keys: no vector is in two places, but for those that a lost owner had and another encoded again.
+    # Owners share the keys. Vectors that were on the node which was killed are gone, unless they were asked for again.
     (imported,) = import_vectors(tmp_path / "out" / "vectors", Store(tmp_path / "store"))
     assert imported.damaged == 0
-    assert imported.taken > 15_000
+    assert 8_000 < imported.taken <= 20_200
 
 
 def kill_after(count, manifests, command):
