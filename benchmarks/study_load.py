@@ -112,6 +112,8 @@ def serve(study: str) -> "subprocess.Popen[bytes]":
 
 async def run(load: Load, owner: str, tokens: list[str], study: str, kills: int) -> int:
     server = serve(study)
+    # Raters come when it is open, not while it starts.
+    await Visitor("").request("/static/study.css", None, [])
     watching = asyncio.create_task(load.watch(owner))
     tasks = [asyncio.create_task(load.rate(token, number)) for number, token in enumerate(tokens)]
     done = 0

@@ -30,6 +30,8 @@ OWNER = "owner"
 _WAIT = 60
 """Seconds to wait for another program that writes to the database."""
 _INSERTED_AT_ONCE = 500
+_PLANS = "-c plan_cache_mode=force_custom_plan"
+"""PostgreSQL would keep plans that it made while the tables were small."""
 _PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@")
 _NAME_LENGTH = 80
 
@@ -70,7 +72,9 @@ class StudyDatabase:
             _check_file(Path(place), create)
         url = URL.create("sqlite", database=str(Path(place).absolute())) if self.is_file else _checked_url(str(place))
         options: dict[str, Any] = (
-            {"connect_args": {"timeout": _WAIT}} if self.is_file else {"pool_pre_ping": True, "pool_size": 20}
+            {"connect_args": {"timeout": _WAIT}}
+            if self.is_file
+            else {"pool_pre_ping": True, "pool_size": 20, "connect_args": {"options": _PLANS}}
         )
         try:
             self.engine = create_engine(url, **options)
