@@ -288,6 +288,8 @@ def _summary(
     resampled = _resampled(job, manifests) if job.resamples else {}
     entries = {metric.name: _entry(metric, [m["metrics"][metric.name] for m in manifests], resampled) for metric in metrics}
     rows, failed = (sum(manifest[name] for manifest in manifests) for name in ("rows", "failed"))
+    if not rows:
+        raise InputError("there are no captions in the input. Name files that have some.")
     counted = Counter(warning for manifest in manifests for warning in manifest["warnings"])
     warnings = [f"{warning} (in {count:,} partitions)" if count > 1 else warning for warning, count in counted.items()]
     shown = warnings[:_MOST_WARNINGS]

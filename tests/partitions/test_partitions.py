@@ -187,6 +187,15 @@ def test_every_line_is_in_one_stretch(tmp_path_factory, texts, stretch, ends):
     assert found == [(row["id"], row["caption"]) for row in rows]
 
 
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_an_input_without_captions_is_a_sentence(tmp_path, caplens, content):
+    (tmp_path / "empty.jsonl").write_text(content, encoding="utf-8")
+    said = caplens("score", tmp_path / "empty.jsonl", "-m", "length,cider", "-o", tmp_path / "out")
+    assert said.status == 2
+    assert "there are no captions in the input" in said.err
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
 def test_another_job_and_wrong_input_are_sentences(parts, caplens):
     out = parts / "out"
     score_partitions(parts / "parts" / "2.jsonl", out, ["length"], options=LOCAL)
