@@ -13,7 +13,7 @@ from caplens.backbones.load_options import BackboneSpec
 from caplens.backbones.registry import load_backbone
 from caplens.embed.engine import Engine
 from caplens.embed.executors.owners import OwnersExecutor, start_owners
-from caplens.embed.executors.ray import connect, ray_library
+from caplens.embed.executors.ray import cause_of, connect, ray_library
 from caplens.embed.store import Store
 from caplens.errors import CaplensError, InputError, reason
 from caplens.metrics.options import ScoringOptions
@@ -92,7 +92,7 @@ class RayRunner:
             try:
                 result = ray.get(done)
             except (ray.exceptions.RayTaskError, ray.exceptions.TaskCancelledError) as error:
-                raise _as_caplens(error) from None
+                raise cause_of(error) from None
             except ray.exceptions.RayError as error:
                 waiting.append((partition, self._lost(partition, losses, error)))
             else:
@@ -112,11 +112,6 @@ def _in_folder(work: Callable[..., Any], folder: str, job: PartitionJob, partiti
     with contextlib.suppress(OSError):
         os.chdir(folder)
     return work(job, partition, *more)
-
-
-def _as_caplens(error: Any) -> Exception:
-    cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, CaplensError) else error
 
 
 def _score_with_owners(

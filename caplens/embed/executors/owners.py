@@ -19,12 +19,12 @@ from caplens.data.extracted import is_extracted
 from caplens.embed.decode_pool import ImageItem
 from caplens.embed.executors.base import EncodedBatch
 from caplens.embed.executors.local import LocalExecutor
-from caplens.embed.executors.ray import EncoderPlace, connect, places_of, ray_library
+from caplens.embed.executors.ray import EncoderPlace, cause_of, connect, places_of, ray_library
 from caplens.embed.keys import Text
 from caplens.embed.store import Store
 from caplens.embed.vector_file import ModelVectors
 from caplens.embed.vector_shards import export_vectors
-from caplens.errors import CaplensError, InputError
+from caplens.errors import InputError
 
 _IMAGES, _TEXTS = 64, 2048
 """Items that are asked for together."""
@@ -62,7 +62,7 @@ class OwnersExecutor:
             try:
                 batch: EncodedBatch = ray.get(asked.popleft())
             except ray.exceptions.RayTaskError as error:
-                raise (error.cause if isinstance(error.cause, CaplensError) else error) from None
+                raise cause_of(error) from None
             return batch
 
         def ask(owner: int) -> None:

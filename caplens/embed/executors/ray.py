@@ -113,7 +113,7 @@ class RayExecutor:
                 waiting.append(self._lost(place, portion, error))
                 self._open(ray)
             except ray.exceptions.RayTaskError as error:
-                raise (error.cause if isinstance(error.cause, CaplensError) else error) from None
+                raise cause_of(error) from None
             else:
                 yield from batches
 
@@ -183,6 +183,12 @@ def ray_library() -> Any:
     library = require("ray", "Encoding on a cluster", "ray")
     require("ray.util.scheduling_strategies", "Encoding on a cluster", "ray")
     return library
+
+
+def cause_of(error: Any) -> Exception:
+    """What went wrong in a process of the cluster: our own error, or Ray's about another."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, CaplensError) else error
 
 
 def connect(ray: Any, address: str | None) -> None:
