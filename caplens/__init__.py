@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         drift,
         filter_captions,
         fit_mid,
+        plan_job,
         robustness,
         score,
         score_partitions,
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "caplens.api": (
         "agreement", "bench", "bench_many", "build_leaderboard", "calibrate", "check", "compare", "crossmodal", "drift",
-        "filter_captions", "fit_mid", "robustness", "score", "score_partitions", "score_via_english", "translate", "write_report",
+        "filter_captions", "fit_mid", "plan_job", "robustness", "score", "score_partitions", "score_via_english", "translate",
+        "write_report",
     ),
     "caplens.data": ("Rating", "References", "Sample", "SampleFile", "read_references"),
     "caplens.errors": ("CaplensError", "InputError", "MissingExtraError"),
@@ -76,6 +78,7 @@ __all__ = [
     "fit_mid",
     "load_results",
     "metric",
+    "plan_job",
     "read_references",
     "robustness",
     "score",

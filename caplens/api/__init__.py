@@ -22,7 +22,7 @@ from caplens.api.studies import (
 )
 from caplens.api.translating import score_via_english, translate
 from caplens.benchmarks.leaderboard import build_leaderboard
-from caplens.partitions import score_partitions
+from caplens.partitions import plan_job, score_partitions
 
 __all__ = [
     "CheckingApp",
@@ -42,6 +42,7 @@ __all__ = [
     "fit_mid",
     "forget_rater",
     "open_study",
+    "plan_job",
     "plan_study",
     "robustness",
     "score",

@@ -34,6 +34,7 @@ COMMANDS = {
     "drift": "drift",
     "calibrate": "calibrate",
     "report": "report",
+    "plan": "plan",
     "translate": "translate",
     "augment": "augment",
     "leakage": "leakage",

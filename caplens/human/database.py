@@ -170,6 +170,9 @@ class StudyDatabase:
                     created=time.time(),
                 )
             )
+            if not self.is_file:
+                # Until PostgreSQL knows how many items there are, it sorts all of them for each rater.
+                connection.exec_driver_sql("ANALYZE items")
         return token
 
     def close(self) -> None:

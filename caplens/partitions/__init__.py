@@ -5,5 +5,6 @@ where it stopped. Corpus scores and intervals are computed from the sums in the 
 """
 
 from caplens.partitions.job import score_partitions
+from caplens.partitions.planning import plan_job
 
-__all__ = ["score_partitions"]
+__all__ = ["plan_job", "score_partitions"]

@@ -109,7 +109,7 @@ def score_partition(job: PartitionJob, partition: Partition, engine: Engine | No
     metrics = build_metrics(job.metrics, options)
     output, sums = _Output(job), _Sums(job, metrics)
     with partition_samples(partition, job.columns) as samples:
-        for portion in _slices(samples, job.images):
+        for portion in slices(samples, job.images):
             result = run_metrics(portion, metrics, keep_columns=job.keep_columns, require_scores=False)
             output.add(result)
             sums.add(result)
@@ -117,7 +117,7 @@ def score_partition(job: PartitionJob, partition: Partition, engine: Engine | No
     return output.write(partition, sums)
 
 
-def _slices(samples: Iterator[Sample], images: str | None) -> Iterator[list[Sample]]:
+def slices(samples: Iterator[Sample], images: str | None) -> Iterator[list[Sample]]:
     """Samples with their images, as many together as are scored together."""
     remote = _RemoteImages(images) if images is not None and as_url(images) is not None else None
     size = _SLICE if remote is None else _SLICE_OF_REMOTE_IMAGES

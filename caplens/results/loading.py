@@ -15,6 +15,7 @@ from caplens.results.calibration import Calibration
 from caplens.results.check import CheckResult
 from caplens.results.comparison import Comparison, LanguageComparison
 from caplens.results.drift import DriftResult
+from caplens.results.job_plan import JobPlan
 from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leaderboard import Leaderboard
 from caplens.results.leakage import LeakageResult
@@ -31,7 +32,7 @@ KINDS: dict[str, type[Result]] = {
     for result in (
         ScoreResult, Comparison, LanguageComparison, AgreementResult, LanguageCorrelation, RobustnessResult, SuiteResult,
         LeakageResult, TrainingLog, Leaderboard, Calibration, CheckResult, DriftResult, StudyResult,
-        SelectionResult, ScoreSummary,
+        SelectionResult, ScoreSummary, JobPlan,
     )
 }  # fmt: skip
 _BY_KEY: dict[str, type[Result]] = {
