@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         bench_many,
         build_leaderboard,
         calibrate,
+        caption,
         check,
         compare,
         crossmodal,
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "caplens.api": (
-        "agreement", "bench", "bench_many", "build_leaderboard", "calibrate", "check", "compare", "crossmodal", "drift",
-        "filter_captions", "fit_mid", "plan_job", "robustness", "score", "score_partitions", "score_via_english", "translate",
-        "write_report",
+        "agreement", "bench", "bench_many", "build_leaderboard", "calibrate", "caption", "check", "compare", "crossmodal",
+        "drift", "filter_captions", "fit_mid", "plan_job", "robustness", "score", "score_partitions", "score_via_english",
+        "translate", "write_report",
     ),
     "caplens.data": ("Rating", "References", "Sample", "SampleFile", "read_references"),
     "caplens.errors": ("CaplensError", "InputError", "MissingExtraError"),
@@ -70,6 +71,7 @@ __all__ = [
     "bench_many",
     "build_leaderboard",
     "calibrate",
+    "caption",
     "check",
     "compare",
     "crossmodal",

@@ -1,6 +1,7 @@
 """What one does with caplens, as functions: score captions, compare systems, evaluate metrics, perturb captions."""
 
 from caplens.api.calibrating import calibrate
+from caplens.api.captioning import caption
 from caplens.api.checking import check
 from caplens.api.checking_app import CheckingApp
 from caplens.api.comparing import compare, crossmodal
@@ -32,6 +33,7 @@ __all__ = [
     "bench_many",
     "build_leaderboard",
     "calibrate",
+    "caption",
     "check",
     "compare",
     "create_study",

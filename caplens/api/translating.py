@@ -17,7 +17,7 @@ from caplens.terminal import visible
 from caplens.text.identification import LanguageModel
 from caplens.translation import TranslationOptions, TranslationReport, Translator, load_translator, translate_samples
 from caplens.translation.selection import MBR
-from caplens.translation.store import TranslationStore
+from caplens.translation.store import HypothesisStore
 
 
 def translate(
@@ -159,9 +159,9 @@ def score_via_english(
     return result
 
 
-def _store(options: ScoringOptions) -> TranslationStore:
+def _store(options: ScoringOptions) -> HypothesisStore:
     """Where translations are kept: the folder that was named for vectors, or the cache."""
-    return TranslationStore(options.store if isinstance(options.store, str | Path) else None)
+    return HypothesisStore(options.store if isinstance(options.store, str | Path) else None)
 
 
 def _check_ids(samples: Sequence[Sample]) -> None:

@@ -32,6 +32,8 @@ VERSIONS = {DEFAULT: "caplens-mini", f"{DEFAULT}@2": "caplens-mini", f"{DEFAULT}
 """Names of the models inside the package -> their folders. With a number, a name always means the same model."""
 IMAGE, TEXT, VOCABULARY, SETTINGS = FILES = "image.onnx", "text.onnx", "vocabulary.tsv", "model.json"
 LAYOUT = Layout(tuple((name,) for name in FILES))
+_MAP = "/tower/head/rounding/DequantizeLinear_output_0"
+"""The last feature map in the graph of an image tower that computes in 8 bits."""
 _VERSION = 1
 """Increase it when the same files give other vectors, e.g. after a change of text normalization or of resizing."""
 _MOST = 65_536
@@ -90,12 +92,16 @@ class MiniBackbone(Backbone):
         return self._session(TEXT)
 
     @cached_property
+    def _maps(self) -> Any:
+        return self._session(IMAGE, _MAP)
+
+    @cached_property
     def subwords(self) -> Subwords:
         subwords = Subwords.load(self._folder / VOCABULARY)
         ensure_unchanged(self.fingerprint)
         return subwords
 
-    def _session(self, file: str) -> Any:
+    def _session(self, file: str, further_output: str | None = None) -> Any:
         onnxruntime = require("onnxruntime", f"The model {self.name}", "all")
         options = onnxruntime.SessionOptions()
         # Threads that wait leave the cores to those that open images.
@@ -104,7 +110,8 @@ class MiniBackbone(Backbone):
             # As bytes, so that it cannot bring weights in another file, which the fingerprint would not cover. onnxruntime prints
             # what it finds wrong.
             with open_regular(self._folder / file) as stream, redirect_stdout(sys.stderr):
-                session = onnxruntime.InferenceSession(stream.read(), options, providers=["CPUExecutionProvider"])
+                content = stream.read() + (b"" if further_output is None else _as_output(further_output))
+                session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:
             # onnxruntime has an error type for each kind of damage, in a module that is not public.
             raise InputError(
@@ -124,6 +131,13 @@ class MiniBackbone(Backbone):
             raise InputError(
                 f"{self._folder}: onnxruntime cannot run this model ({reason(error)}). Its files do not fit; get it again."
             ) from None
+
+    def feature_maps(self, batch: Any) -> Vectors:
+        """The last feature map of each image, before it is averaged: (n, positions, channels)."""
+        maps = self._run(self._maps, _MAP, pixels=batch)
+        count, channels = maps.shape[:2]
+        feature_maps: Vectors = maps.reshape(count, channels, -1).transpose(0, 2, 1)
+        return feature_maps
 
     def encode_pixels(self, batch: Any) -> Vectors:
         return normalized(self._run(self._image, "vectors", pixels=batch))
@@ -171,6 +185,18 @@ class MiniBackbone(Backbone):
         if lang is None or base_language(lang) in self.trained:
             return None
         return f"{self.name} was not trained on {language_names()[base_language(lang)]}"
+
+
+def _as_output(tensor: str) -> bytes:
+    """What makes a tensor inside an ONNX graph an output of it, if it is put after the file.
+
+    Messages of Protocol Buffers that follow each other are merged. This one is a model (field 7: its graph) with a graph (field
+    12: its outputs) with an output (field 1: its name).
+    """
+    message = tensor.encode()
+    for number in (1, 12, 7):
+        message = bytes([number << 3 | 2, len(message)]) + message
+    return message
 
 
 def mini_folder(name: str) -> Path:

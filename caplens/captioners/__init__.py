@@ -1,5 +1,6 @@
 """Captioners: images in, captions out."""
 
-from caplens.captioners.registry import Captioner, list_captioners, load_captioner
+from caplens.captioners.base import Captioner, ImageCaptions, SearchOptions
+from caplens.captioners.registry import list_captioners, load_captioner, open_captioner
 
-__all__ = ["Captioner", "list_captioners", "load_captioner"]
+__all__ = ["Captioner", "ImageCaptions", "SearchOptions", "list_captioners", "load_captioner", "open_captioner"]

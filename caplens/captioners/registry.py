@@ -1,23 +1,43 @@
-"""Captioners by name: models of transformers, and captioners of other packages."""
+"""Captioners by name: caplens-mini-captioner and folders like it, `hf:ORG/NAME`, `endpoint:URL,model=NAME`, `vit-mt5:FOLDER`."""
 
-from collections.abc import Sequence
-from importlib import import_module
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from PIL.Image import Image
 
+from caplens.backbones.hub import folder_of
+from caplens.backbones.load_options import LoadOptions
+from caplens.captioners import mini
+from caplens.captioners.base import Captioner, ImageCaptions, SearchOptions, language_not_written
+from caplens.data.languages import base_language
+from caplens.errors import InputError, option
 from caplens.plugins import find_plugins, load_plugin
+from caplens.translation.base import Hypothesis
 
 PLUGINS = "caplens.captioners"
-"""The entry points of other packages: name -> function `load(device: str) -> Captioner`."""
+"""The entry points of other packages: name -> function `load(device: str)`, which returns a `Captioner`, or a function from
+images to captions in English."""
+FAMILIES = {
+    mini.DEFAULT: "the captioner inside the package, in twelve languages; or the folder of one that caplens trained",
+    "hf": "any image-to-text model of transformers: BLIP, BLIP-2, GIT, LLaVA, Qwen-VL, PaliGemma, Florence-2 (hf:ORG/NAME)",
+    "vit-mt5": "an image tower and mT5, as caplens trains them (vit-mt5:FOLDER)",
+    "endpoint": "a model behind an OpenAI-compatible server (endpoint:http://localhost:8000/v1,model=NAME)",
+}
 
 
-class Captioner(Protocol):
-    """Describes images."""
+class PluginCaptioner:
+    """A function from images to captions in English, as a captioner."""
 
-    def __call__(self, images: Sequence[Image]) -> list[str]:
-        """A caption for each image."""
-        ...
+    def __init__(self, name: str, describe: Callable[[Sequence[Image]], Sequence[str]]) -> None:
+        self.name, self._describe = name, describe
+        self.fingerprint, self.licence = f"plugin {name}", "that of its package"
+
+    def check_language(self, lang: str) -> None:
+        if base_language(lang) != "en":
+            raise language_not_written(self.name, lang, ["en"])
+
+    def caption(self, images: Sequence[Image], lang: str, n: int) -> list[ImageCaptions]:
+        return [ImageCaptions([Hypothesis(str(text))]) for text in self._describe(images)]
 
 
 def list_captioners() -> dict[str, str]:
@@ -25,15 +45,72 @@ def list_captioners() -> dict[str, str]:
     plugins = {
         name: f"the package {point.dist.name}" if point.dist else point.value for name, point in find_plugins(PLUGINS).items()
     }
-    return {"ORG/NAME": "any image-to-text model of transformers on the hub, or the path of its folder", **plugins}
+    return {**FAMILIES, **plugins}
 
 
-def load_captioner(name: str, *, device: str = "auto") -> Captioner:
-    """The captioner of this name: one of another package, a transformers model on the hub, or the folder of one."""
+def open_captioner(name: str, search: SearchOptions | None = None, options: LoadOptions | None = None) -> Captioner:
+    """The captioner of a name.
+
+    Parameters
+    ----------
+    name
+        `caplens-mini-captioner`, the folder of a captioner that caplens trained, `FAMILY:NAME` with a family of `FAMILIES`, or
+        that of another package's captioner. A name without a family is that of a transformers model.
+    search
+        How captions are searched.
+    options
+        How a model is loaded.
+
+    Returns
+    -------
+    Captioner
+        Which is opened when it is first used.
+
+    Raises
+    ------
+    InputError
+        If there is no such captioner.
+    """
+    search, options = search or SearchOptions(), options or LoadOptions()
     if name in find_plugins(PLUGINS):
-        plugin: Any = load_plugin(PLUGINS, name)
-        captioner: Captioner = plugin(device)
+        plugin: Any = load_plugin(PLUGINS, name)(options.device)
+        captioner: Captioner = plugin if hasattr(plugin, "caption") else PluginCaptioner(name, plugin)
         return captioner
-    # transformers is imported only where one of its models is used.
-    hf: Captioner = import_module("caplens.captioners.hf").load(name, device=device)
-    return hf
+    folder = folder_of(name)
+    if name == mini.DEFAULT or (folder is not None and (folder / mini.SETTINGS).is_file()):
+        return mini.load(name, search)
+    family, colon, rest = name.partition(":")
+    if colon and family == "endpoint":
+        return _endpoint(name, rest, search, options)
+    if colon and family == "vit-mt5":
+        from caplens.captioners.vit_mt5 import VitMt5Captioner
+
+        return VitMt5Captioner(rest, search, options)
+    from caplens.captioners.hf import HuggingFaceCaptioner
+
+    return HuggingFaceCaptioner(rest if colon and family == "hf" else name, search, options)
+
+
+def _endpoint(name: str, rest: str, search: SearchOptions, options: LoadOptions) -> Captioner:
+    from caplens.captioners.endpoint import EndpointCaptioner
+
+    if options.offline:
+        raise InputError(f"{name} sends images to a server; leave {option('offline')} out to allow that.")
+    url, comma, model = rest.partition(",model=")
+    if not comma or not model:
+        raise InputError(f"{name}: name the model of the endpoint, as in endpoint:{url},model=NAME.")
+    return EndpointCaptioner(url, model, search)
+
+
+def load_captioner(name: str, *, device: str = "auto") -> Callable[[Sequence[Image]], list[str]]:
+    """A function from images to captions in English, by the captioner of this name."""
+    captioner = open_captioner(name, options=LoadOptions(device))
+    if hasattr(captioner, "load"):
+        # Now, so that whoever misspelled a name learns it before anything is done.
+        captioner.load()
+
+    def describe(images: Sequence[Image]) -> list[str]:
+        captions = captioner.caption(images, "en", 1)
+        return [result.hypotheses[0].text if result.hypotheses else "" for result in captions]
+
+    return describe

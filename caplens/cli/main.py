@@ -36,6 +36,7 @@ COMMANDS = {
     "report": "report",
     "plan": "plan",
     "translate": "translate",
+    "caption": "caption",
     "augment": "augment",
     "leakage": "leakage",
     "convert": "convert",

@@ -187,6 +187,13 @@ caplens score captions.jsonl --images photos --model runs/mini/model
 """
 
 
+CAPTIONER_EXAMPLES = """
+caplens train captioner captions.jsonl --images photos --out runs/captioner
+caplens train captioner captions.jsonl --images photos --out runs/cider --set reward.steps=500 --set 'reward.metric="cider"'
+caplens caption photos -o captions.jsonl --captioner runs/captioner/model
+"""
+
+
 def mini(
     data: Annotated[Path, typer.Option(help="The folder with flickr8k, multi30k and teacher; docs/mini.md describes it.")],
     out: Out,
@@ -213,6 +220,37 @@ def mini(
         raise InputError(f"{data}: there is no such folder of training data.")
     recipe = read_recipe(MiniRecipe, config, change or (), variant="small" if small else "")
     return _trained(train_mini(data, out, recipe, seed, device))
+
+
+def captioner(
+    captions: Annotated[Path, typer.Argument(help="Captions with 'image' and 'lang', in one language or several.")],
+    images: Images,
+    out: Out,
+    model: Annotated[
+        str,
+        typer.Option(help="The model whose feature maps the captioner reads: caplens-mini, or a folder that caplens trained."),
+    ] = DEFAULT,
+    config: Config = None,
+    change: Changes = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write what TensorBoard reads, into OUT/tensorboard.")] = (
+        False
+    ),
+) -> dict[str, Any] | None:
+    """Train a captioner like caplens-mini-captioner; then, with --set reward.steps=…, with any metric as reward.
+
+    The captioner is the folder OUT/model, to be used with 'caplens caption --captioner OUT/model'.
+    """
+    _require_libraries()
+    from caplens.training.captioner.recipe import CaptionerRecipe
+    from caplens.training.captioner.train import CaptionerJob, train_captioner
+    from caplens.training.recipes.recipe import read_recipe
+
+    recipe = read_recipe(CaptionerRecipe, config, change or ())
+    folder = train_captioner(_read(captions, images), CaptionerJob(model, out, recipe, seed, device, tensorboard))
+    info(f"the captioner is in {folder}; use it with: caplens caption IMAGES -o captions.jsonl --captioner {folder}")
+    return {"model": str(folder)}
 
 
 def _train_command(name: str, entry: TrainCommand) -> CommandFunction:
@@ -265,6 +303,7 @@ def _trained(folder: Path) -> dict[str, Any] | None:
 def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Train models.", rich_markup_mode="rich")
     command(group, examples=MINI_EXAMPLES)(mini)
+    command(group, examples=CAPTIONER_EXAMPLES)(captioner)
     for name, entry in COMMANDS.items():
         command(group, name, entry.examples)(_train_command(name, entry))
     app.add_typer(group, name="train")

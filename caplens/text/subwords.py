@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 from caplens.data.files import Place, Source
@@ -75,8 +75,26 @@ class Subwords:
             piece_ids += word_ids
         return piece_ids
 
+    def spell(self, text: str) -> list[int]:
+        """The piece ids of a text with those that only start a word, so that `decode` gives its words again."""
+        return [piece_id for word in words_of(text) for piece_id in self._spell_word(word)]
+
+    def decode(self, piece_ids: Iterable[int]) -> str:
+        """The words that `spell` turned into piece ids, with spaces between them. Ids that stand for no text are skipped."""
+        parts: list[str] = []
+        for is_byte, group in groupby(piece_ids, lambda piece_id: 0 <= piece_id - self._first_byte < len(BYTES)):
+            if is_byte:
+                parts.append(bytes(piece_id - self._first_byte for piece_id in group).decode("utf-8", "ignore"))
+            else:
+                parts += [self.pieces[piece_id][0] for piece_id in group if piece_id >= len(SPECIAL)]
+        return " ".join("".join(parts).replace(WORD_START, " ").split())
+
     def _encode_word(self, word: str) -> list[int]:
-        """The most likely pieces of one word (Viterbi). A piece that is only `WORD_START` carries no meaning and is dropped."""
+        """The pieces of one word. A piece that is only `WORD_START` carries no meaning and is dropped."""
+        return [piece_id for piece_id in self._spell_word(word) if self.pieces[piece_id][0] != WORD_START]
+
+    def _spell_word(self, word: str) -> list[int]:
+        """The most likely pieces of one word (Viterbi)."""
         size = len(word)
         scores = [0.0] + [float("-inf")] * size
         steps: list[tuple[int, int | None]] = [(0, None)] * (size + 1)
@@ -94,7 +112,7 @@ class Subwords:
             start, piece_id = steps[end]
             if piece_id is None:
                 piece_ids += reversed([self._first_byte + byte for byte in word[start:end].encode()])
-            elif word[start:end] != WORD_START:
+            else:
                 piece_ids.append(piece_id)
             end = start
         return piece_ids[::-1]

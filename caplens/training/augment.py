@@ -15,7 +15,6 @@ from PIL import Image
 
 from caplens.backbones.pretrained import open_pretrained
 from caplens.backbones.torch_backbone import choose_device
-from caplens.captioners import Captioner
 from caplens.data import Sample, SampleFile, with_images, write_samples
 from caplens.data.media import ImageSource, MissingImage
 from caplens.data.replacing import ensure_apart, replacing
@@ -27,6 +26,8 @@ from caplens.training.recipes.pacs import MADE_CAPTION, MADE_IMAGE
 
 Paint = Callable[[Sequence[str], Sequence[int]], list[Image.Image]]
 """(captions, seeds) -> images"""
+Describe = Callable[[Sequence[Image.Image]], list[str]]
+"""images -> captions"""
 _WITHHELD = ".withheld"
 """What the name of a mark ends with that an image was blacked out."""
 _DESCRIPTIONS_FILE, _CAPTIONS_FILE = AUGMENTED = "described.jsonl", "captions.jsonl"
@@ -37,7 +38,7 @@ def augment_captions(
     images: Path,
     folder: Path,
     paint: Paint,
-    captioner: Captioner,
+    captioner: Describe,
     *,
     seed: int = 0,
     batch: int = 8,
@@ -145,7 +146,7 @@ def _paint(captions: Sequence[str], folder: Path, paint: Paint, seed: int, batch
                 picture.save(temporary, format="PNG")
 
 
-def _describe(photos: dict[str, ImageSource], folder: Path, captioner: Captioner, batch: int) -> dict[str, str]:
+def _describe(photos: dict[str, ImageSource], folder: Path, captioner: Describe, batch: int) -> dict[str, str]:
     """Photo -> generated caption. New captions are appended to a file in `folder`."""
     path = folder / _DESCRIPTIONS_FILE
     descriptions = _read_descriptions(path)
@@ -164,7 +165,7 @@ def _describe(photos: dict[str, ImageSource], folder: Path, captioner: Captioner
     return {name: descriptions[name] for name in photos}
 
 
-def _caption_photos(photos: dict[str, ImageSource], captioner: Captioner) -> dict[str, str]:
+def _caption_photos(photos: dict[str, ImageSource], captioner: Describe) -> dict[str, str]:
     try:
         images = [decode(photo) for photo in photos.values()]
     except UnreadableError as error:

@@ -19,7 +19,7 @@ from caplens.terminal import visible
 from caplens.text.identification import LanguageModel, default_model
 from caplens.translation.base import Hypothesis, Translations, Translator, check_pair
 from caplens.translation.selection import MBR, Selected, bayes_quality, distinct, in_language, select
-from caplens.translation.store import TranslationStore, translation_key
+from caplens.translation.store import HypothesisStore, translation_key
 
 _BATCH = 64
 """Texts that are translated, and kept, together."""
@@ -57,7 +57,7 @@ class TranslationOptions:
     check_language: bool = True
     language_model: LanguageModel | None = None
     plausible: Sequence[str] = tuple(CROSSMODAL_3600)
-    store: TranslationStore = field(default_factory=TranslationStore)
+    store: HypothesisStore = field(default_factory=HypothesisStore)
 
     def __post_init__(self) -> None:
         if not 1 <= self.nbest <= 1000:

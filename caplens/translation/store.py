@@ -1,4 +1,4 @@
-"""Translations on disk, by content: what was translated is not translated again, and a killed run goes on where it stopped."""
+"""Translations, and captions of images, on disk by content: nothing is computed twice, and a killed run goes on."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _SCHEMA = (
 _FILE = "translations.sqlite"
 
 
-class TranslationStore:
+class HypothesisStore:
     """A file of hypotheses.
 
     Parameters

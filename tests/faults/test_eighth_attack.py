@@ -34,7 +34,7 @@ from caplens.training.recipes.pairs import Photos
 from caplens.translation import Hypothesis, load_translator
 from caplens.translation.chrf import chrf
 from caplens.translation.selection import bayes_quality, in_language
-from caplens.translation.store import TranslationStore, translation_key
+from caplens.translation.store import HypothesisStore, translation_key
 
 COLOURS = ("red", "blue")
 
@@ -260,7 +260,7 @@ def test_choosing_among_a_thousand_translations_takes_seconds():
 
 
 def test_a_damaged_entry_of_translations_counts_as_missing(tmp_path):
-    store = TranslationStore(tmp_path)
+    store = HypothesisStore(tmp_path)
     key = translation_key("a", "en", "de", 1, "f")
     for damage in (b"\xff\xfe", None, 7, "[]"):
         store.put({key: [Hypothesis("b", -1.0)]})

@@ -17,7 +17,7 @@ from caplens.text.scripts import script_of
 from caplens.translation import Hypothesis, TranslationOptions, Translations, translate_samples
 from caplens.translation.chrf import chrf
 from caplens.translation.selection import bayes_quality, distinct, select
-from caplens.translation.store import TranslationStore, translation_key
+from caplens.translation.store import HypothesisStore, translation_key
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
@@ -80,7 +80,7 @@ SAMPLES = [Sample(str(n), f"a dog {n}", (f"the dog {n}", "a dog"), lang="en") fo
 
 
 def options(tmp_path, **more):
-    return TranslationOptions(check_language=False, store=TranslationStore(tmp_path), **more)
+    return TranslationOptions(check_language=False, store=HypothesisStore(tmp_path), **more)
 
 
 def test_nothing_is_translated_twice_and_a_stopped_run_goes_on(tmp_path):
@@ -104,7 +104,7 @@ def test_nothing_is_translated_twice_and_a_stopped_run_goes_on(tmp_path):
 def test_a_damaged_entry_is_made_again(tmp_path):
     import sqlite3
 
-    store = TranslationStore(tmp_path)
+    store = HypothesisStore(tmp_path)
     key = translation_key("a", "en", "de", 1, "f")
     store.put({key: [Hypothesis("b", -1.0)]})
     assert store.get([key]) == {key: [Hypothesis("b", -1.0)]}
@@ -303,7 +303,7 @@ def test_all_languages_are_checked_before_the_first_is_translated(tmp_path, capl
 
 
 def test_a_store_that_is_damaged_inside_is_told(tmp_path):
-    store = TranslationStore(tmp_path)
+    store = HypothesisStore(tmp_path)
     store.put({bytes([n, k]): [Hypothesis("x" * 200)] for n in range(100) for k in range(9)})
     content = bytearray(store.path.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
@@ -322,5 +322,5 @@ def test_a_missing_identifier_is_told_before_anything_is_translated(tmp_path, mo
     monkeypatch.setattr(captions, "default_model", missing)
     translator = Counting()
     with pytest.raises(MissingExtraError):
-        translate_samples(SAMPLES, translator, "de", options=TranslationOptions(store=TranslationStore(tmp_path)))
+        translate_samples(SAMPLES, translator, "de", options=TranslationOptions(store=HypothesisStore(tmp_path)))
     assert translator.asked == []

@@ -9,8 +9,7 @@ import pytest
 from extras import need
 
 from caplens.errors import CaplensError, InputError
-from caplens.translation import endpoint as endpoint_module
-from caplens.translation import load_translator
+from caplens.translation import chat_endpoint, load_translator
 
 TEXTS = ["a dog runs", "the red cat sleeps on grass"]
 
@@ -99,7 +98,7 @@ def chat(text):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(endpoint_module, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(chat_endpoint, "_FIRST_WAIT", 0.01)
     Server.answers, Server.seen = [], []
     with HTTPServer(("127.0.0.1", 0), Server) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
@@ -142,13 +141,13 @@ def test_an_endpoint_that_answers_nonsense_fails_one_text(server, answers, why):
 @pytest.mark.parametrize("answers", [[(500, "")] * 9, [(200, "not json")] * 9, [(401, {})]])
 def test_an_endpoint_that_is_down_is_told(server, answers):
     Server.answers = list(answers)
-    with pytest.raises(CaplensError, match="the server does not translate"):
+    with pytest.raises(CaplensError, match="the server does not answer"):
         load_translator(server).translate(["a dog"], "en", "de", 1)
 
 
 def test_no_server_is_told(monkeypatch):
-    monkeypatch.setattr(endpoint_module, "_FIRST_WAIT", 0.01)
-    with pytest.raises(CaplensError, match="the server does not translate"):
+    monkeypatch.setattr(chat_endpoint, "_FIRST_WAIT", 0.01)
+    with pytest.raises(CaplensError, match="the server does not answer"):
         load_translator("endpoint:http://127.0.0.1:9/v1,model=x").translate(["a dog"], "en", "de", 1)
 
 
@@ -184,7 +183,7 @@ def test_an_endpoint_that_redirects_gets_no_key(server, monkeypatch):
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:port/v1", "http://127.0.0.1/a b"])
 def test_addresses_that_are_none_are_told(url, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(chat_endpoint, "_FIRST_WAIT", 0.01)
     with pytest.raises(CaplensError):
         load_translator(f"endpoint:{url},model=m").translate(["a dog"], "en", "de", 1)
 
@@ -192,11 +191,11 @@ def test_addresses_that_are_none_are_told(url, monkeypatch):
 def test_an_endpoint_s_answers_are_kept_one_by_one(server, tmp_path):
     from caplens.data import Sample
     from caplens.translation import TranslationOptions, translate_samples
-    from caplens.translation.store import TranslationStore
+    from caplens.translation.store import HypothesisStore
 
     Server.answers = [(200, chat("eins")), (200, chat("zwei")), *[(400, "")] * 9]
     samples = [Sample(str(n), f"caption {n}") for n in range(4)]
-    settings = TranslationOptions(check_language=False, store=TranslationStore(tmp_path))
+    settings = TranslationOptions(check_language=False, store=HypothesisStore(tmp_path))
     with pytest.raises(CaplensError):
         translate_samples(samples, load_translator(server), "de", options=settings)
     Server.answers, before = [], len(Server.seen)
@@ -233,8 +232,8 @@ def test_an_answer_that_drips_is_not_waited_for(server, monkeypatch):
             time.sleep(0.1)
 
     monkeypatch.setattr(Server, "do_POST", drip)
-    monkeypatch.setattr(endpoint_module, "_TRIES", 1)
+    monkeypatch.setattr(chat_endpoint, "_TRIES", 1)
     translator = load_translator(server)
-    monkeypatch.setattr(translator, "_timeout", 0.5)
+    monkeypatch.setattr(translator._endpoint, "_timeout", 0.5)
     with pytest.raises(CaplensError, match=r"its answer takes longer than 0\.5 s"):
         translator.translate(["a dog"], "en", "de", 1)

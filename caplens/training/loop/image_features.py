@@ -96,6 +96,12 @@ class PixelCache:
     def __call__(self, rows: Sequence[int]) -> list[Pixels]:
         return list(self._pool.map(self._open, rows))
 
+    def forget(self, rows: Sequence[int]) -> None:
+        """Keep these no longer."""
+        for row in rows:
+            pixels = self._cache.pop(row, None)
+            self._bytes -= 0 if pixels is None else pixels.nbytes
+
     def _open(self, row: int) -> Pixels:
         cached = self._cache.get(row)
         if cached is not None:

@@ -1,0 +1,1 @@
+"""Training captioners: the small decoder of caplens-mini-captioner."""

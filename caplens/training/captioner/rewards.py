@@ -1,0 +1,80 @@
+"""The reward of a caption that a captioner drew: the score of any metric, less what repetitions cost."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from caplens.backbones.mini import MiniBackbone
+from caplens.captioners.detokenize import written
+from caplens.data.sample import Sample
+from caplens.errors import InputError
+from caplens.metrics.cider import Cider
+from caplens.metrics.options import ScoringOptions
+from caplens.metrics.registry import get_metric, needs_encoder
+from caplens.metrics.scoring import run_metrics
+from caplens.partitions.frequencies import CorpusFrequency, add_counts, count_documents
+from caplens.training.captioner.recipe import RewardSettings
+from caplens.training.recipes.pairs import Photos
+
+
+class CaptionReward:
+    """Rewards by a metric.
+
+    CIDEr takes its document frequencies from the captions of all photos; a metric that looks at images does so with the model
+    whose feature maps the captioner reads.
+
+    Parameters
+    ----------
+    settings
+        Which metric, and what repetitions cost.
+    photos
+        The photos with people's captions, which are the references.
+    backbone
+        The model.
+    languages
+        The languages, by their numbers.
+    """
+
+    def __init__(self, settings: RewardSettings, photos: Photos, backbone: MiniBackbone, languages: Sequence[str]) -> None:
+        self._photos, self._backbone, self._languages, self._settings = photos, backbone, languages, settings
+        options = ScoringOptions(keep_store=False, model=backbone if needs_encoder(settings.metric) else None)
+        metric = get_metric(settings.metric, options)
+        if metric.needs_all_captions and not isinstance(metric, Cider):
+            raise InputError(
+                f"reward.metric: {metric.name} needs all captions at once, and cannot score one that was just drawn."
+            )
+        if isinstance(metric, Cider):
+            counted = count_documents(
+                (self._sample(row, lang, "") for row, captions in enumerate(photos.captions) for lang in captions), None, None
+            )
+            metric.frequency = CorpusFrequency(add_counts([counted]))
+        self._metric = metric
+
+    def _sample(self, row: int, lang: str, caption: str) -> Sample:
+        references = tuple(self._photos.captions[row].get(lang, ()))
+        return Sample(str(row), caption or "-", references, image=self._photos.images[row], lang=lang)
+
+    def __call__(self, rows: Sequence[int], langs: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
+        """The reward of each caption: rows of photos, numbers of languages, and token ids."""
+        end = self._backbone.subwords.end
+        tokens = [row[: row.index(end)] if end in row else list(row) for row in ids]
+        samples = [
+            self._sample(row, lang, written(self._backbone.subwords.decode(caption), lang))
+            for row, lang, caption in zip(rows, [self._languages[lang] for lang in langs], tokens, strict=True)
+        ]
+        scores = run_metrics(samples, [self._metric], require_scores=False)[self._metric.name].values
+        # A caption without a token has no score, and deserves none.
+        rewards = np.nan_to_num(scores, nan=0.0)
+        if self._settings.repetition:
+            rewards = rewards - self._settings.repetition * np.array([repeated_share(caption) for caption in tokens])
+        return torch.from_numpy(rewards.astype(np.float32))
+
+
+def repeated_share(tokens: Sequence[int]) -> float:
+    """The share of a caption's tokens, and of its pairs of tokens, that were there before; the mean of both."""
+    pairs = list(pairwise(tokens))
+    shares = [1 - len(set(units)) / len(units) for units in (tokens, pairs) if units]
+    return float(np.mean(shares)) if shares else 0.0

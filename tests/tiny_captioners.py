@@ -1,0 +1,98 @@
+"""Tiny captioners of each family of transformers, made and saved as the hub would lay them out."""
+
+from pathlib import Path
+
+import tiny_models
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "cat", "runs", "photo", "of", "the", "snow", "in"]
+SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIDE = 32
+CHAT = (
+    "{% for message in messages %}{{ message['role'] }}: {% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<image> {% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endfor %}"
+    "{% if add_generation_prompt %} assistant:{% endif %}"
+)
+
+
+def _seeded():
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    return transformers
+
+
+def _bert_tokenizer(folder: Path):
+    import transformers
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    return transformers.BertTokenizer.from_pretrained(folder)
+
+
+def _varied(model):
+    """Weights of which the outputs differ from image to image."""
+    import torch
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(6)
+    return model
+
+
+def git(folder: Path) -> Path:
+    transformers = _seeded()
+    config = transformers.GitConfig(
+        vision_config={**SMALL, "image_size": SIDE, "patch_size": 16},
+        **SMALL, vocab_size=len(WORDS), max_position_embeddings=64, bos_token_id=2, eos_token_id=3, pad_token_id=0,
+    )  # fmt: skip
+    _varied(transformers.GitForCausalLM(config)).save_pretrained(folder)
+    images = transformers.CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE})
+    transformers.GitProcessor(images, _bert_tokenizer(folder)).save_pretrained(folder)
+    return folder
+
+
+def encoder_decoder(folder: Path) -> Path:
+    transformers = _seeded()
+    encoder = transformers.ViTConfig(**SMALL, image_size=SIDE, patch_size=16)
+    decoder = transformers.BertConfig(**SMALL, vocab_size=len(WORDS), is_decoder=True, add_cross_attention=True)
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 2, 0, 3
+    model = _varied(transformers.VisionEncoderDecoderModel(config))
+    model.generation_config.decoder_start_token_id, model.generation_config.pad_token_id = 2, 0
+    model.generation_config.eos_token_id, model.generation_config.bos_token_id = 3, 2
+    model.save_pretrained(folder)
+    transformers.ViTImageProcessor(size={"height": SIDE, "width": SIDE}).save_pretrained(folder)
+    _bert_tokenizer(folder).save_pretrained(folder)
+    return folder
+
+
+def llava(folder: Path) -> Path:
+    """A model that is asked in words, by a template of its own."""
+    transformers = _seeded()
+    import tokenizers
+
+    words = {word: number for number, word in enumerate(["<pad>", "<unk>", "<s>", "</s>", "<image>", "user", ":", *WORDS[5:]])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>", padding_side="left",
+        additional_special_tokens=["<image>"],
+    )  # fmt: skip
+    config = transformers.LlavaConfig(
+        vision_config=transformers.CLIPVisionConfig(**SMALL, image_size=SIDE, patch_size=16),
+        text_config=transformers.LlamaConfig(
+            **SMALL, vocab_size=len(words), max_position_embeddings=256, bos_token_id=2, eos_token_id=3, pad_token_id=0
+        ),
+        image_token_index=4, vision_feature_layer=-1,
+    )  # fmt: skip
+    _varied(transformers.LlavaForConditionalGeneration(config)).save_pretrained(folder)
+    images = transformers.CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE})
+    processor = transformers.LlavaProcessor(
+        images, fast, patch_size=16, vision_feature_select_strategy="default", chat_template=CHAT, num_additional_image_tokens=1
+    )
+    processor.save_pretrained(folder)
+    return folder
+
+
+FAMILIES = {"blip": tiny_models.captioner, "git": git, "encoder-decoder": encoder_decoder, "llava": llava}
