@@ -1,22 +1,35 @@
 """Captioners trained on Flickr8k and COCO, and compared by language: the tables of docs/captioners.md.
 
 python benchmarks/captioners.py data --data DATA --out captioners
-    writes photos, train.jsonl (captions of training photos), flickr8k.jsonl (the part of Flickr8k), and test.jsonl and dev.jsonl
-    (photos with references by language)
+    writes photos, train.jsonl (captions of training photos), flickr8k.jsonl and en.jsonl (those of Flickr8k, and in English), and
+    test.jsonl and dev.jsonl (photos with references by language)
 python benchmarks/captioners.py train --out captioners --device cuda
-    trains four captioners of different size or data, and two of them further with a metric as reward
+    trains four captioners of different size or data, and one of them further with metrics as reward
 python benchmarks/captioners.py measure --out captioners
     captions test and dev photos with all of them, and prints the tables
 """
 
 import argparse
 import json
+import time
 import zipfile
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.stats import kendalltau
+
+from caplens import Sample, SampleFile, caption, score
+from caplens.captioners import SearchOptions
+from caplens.data import with_images
+from caplens.text.subwords import words_of
+from caplens.training.captioner.recipe import CaptionerRecipe
+from caplens.training.captioner.rewards import repeated_share
+from caplens.training.captioner.train import CaptionerJob, train_captioner
 from caplens.training.mini.collection import Group, read_coco, read_groups
+from caplens.training.recipes.recipe import read_recipe
 
 TEST_LANGUAGES = ("en", "ja", "tr")
 """Those in which the test photos have references; for the others there are dev photos."""
@@ -36,17 +49,17 @@ def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def captions_of(groups: Iterable[Group]) -> Iterable[dict[str, str]]:
     for group in groups:
-        for number, (lang, caption) in enumerate(group.captions):
+        for number, (lang, text) in enumerate(group.captions):
             if group.photo is not None:
                 image = f"{Path(group.photo).stem}.webp"
-                yield {"id": f"{image}#{number}", "image": image, "lang": lang, "caption": caption}
+                yield {"id": f"{image}#{number}", "image": image, "lang": lang, "caption": text}
 
 
 def references_of(groups: Iterable[Group]) -> Iterable[dict[str, Any]]:
     for group in groups:
         by_language: dict[str, list[str]] = {}
-        for lang, caption in group.captions:
-            by_language.setdefault(lang, []).append(caption)
+        for lang, text in group.captions:
+            by_language.setdefault(lang, []).append(text)
         image = f"{Path(group.photo or '').stem}.webp"
         for lang, references in by_language.items():
             yield {"id": image, "image": image, "lang": lang, "references": references}
@@ -62,20 +75,90 @@ def make_data(data: Path, out: Path) -> None:
     coco = {group.photo for part in ("train", "dev", "test") for group in read_coco(data, part)}
     write(out / "train.jsonl", captions_of(train))
     write(out / "flickr8k.jsonl", captions_of(group for group in train if group.photo not in coco))
+    english = (row for row in captions_of(group for group in train if group.photo not in coco) if row["lang"] == "en")
+    write(out / "en.jsonl", english)
     for part in ("dev", "test"):
         write(out / f"{part}.jsonl", references_of(read_groups(data, part)))
 
 
 def train_all(out: Path, device: str, names: list[str]) -> None:
-    from caplens.data import SampleFile, with_images
-    from caplens.training.captioner.recipe import CaptionerRecipe
-    from caplens.training.captioner.train import CaptionerJob, train_captioner
-    from caplens.training.recipes.recipe import read_recipe
-
     for name in names:
-        file, changes = CAPTIONERS[name]
+        file, changes = CAPTIONERS.get(name) or REWARDED[name]
+        start = str(out / "mini" / "model") if name in REWARDED else None
         samples = with_images(SampleFile(out / file), out / "photos")
-        train_captioner(samples, CaptionerJob("caplens-mini", out / name, read_recipe(CaptionerRecipe, None, changes), 0, device))
+        train_captioner(
+            samples, CaptionerJob("caplens-mini", out / name, read_recipe(CaptionerRecipe, None, changes), 0, device, start=start)
+        )
+
+
+REWARDED: dict[str, tuple[str, list[str]]] = {
+    "cider": ("en.jsonl", ["reward.steps=260", 'reward.metric="cider"', "reward.photos=32"]),
+    "clip": ("train.jsonl", ["reward.steps=300", 'reward.metric="clipscore"', "reward.photos=48", "reward.rate=1e-4"]),
+    "clipguard": ("train.jsonl", ["reward.steps=300", 'reward.metric="clipscore"', "reward.photos=48", "reward.rate=1e-4",
+                  "reward.repetition=1.0", "reward.likelihood=0.05"]),
+}  # fmt: skip
+"""Name -> training data, and how `mini` was trained further: with a metric as reward."""
+METRICS = ["cider", "bleu4", "clipscore", "refclipscore"]
+
+
+def captioned(out: Path, name: str, part: str, lang: str, photos: int, **more: Any) -> tuple[list[Sample], float]:
+    """Captions of the photos of a part that have references in a language, and how many per second."""
+    rows = [sample for sample in SampleFile(out / f"{part}.jsonl", caption_required=False) if sample.lang == lang][:photos]
+    start = time.perf_counter()
+    samples, _ = caption(
+        rows, str(out / name / "model"), images=out / "photos", search=SearchOptions(3), store=out / "store", **more
+    )
+    return samples, len(samples) / (time.perf_counter() - start)
+
+
+def scored(out: Path, samples: Iterable[Sample]) -> dict[str, float]:
+    result = score(samples, METRICS, images=out / "photos", resamples=0, store=out / "store")
+    return {name: 100 * result[name].corpus for name in METRICS}
+
+
+def line(name: str, values: Mapping[str, float]) -> str:
+    return f"| {name} | " + " | ".join(f"{values[metric]:.1f}" for metric in METRICS) + " |"
+
+
+def measure(out: Path, photos: int) -> None:
+    known = {caption for file in ("train.jsonl",) for caption in _english(out / file)}
+    systems: dict[str, dict[str, dict[str, float]]] = {}
+    langs = sorted({str(sample.lang) for sample in SampleFile(out / "dev.jsonl", caption_required=False)})
+    for lang in langs:
+        part = "test" if lang in TEST_LANGUAGES else "dev"
+        print(f"\n{lang}, {part} photos\n| captioner | " + " | ".join(METRICS) + " |\n|---|---|---|---|---|")
+        for name in CAPTIONERS:
+            samples, speed = captioned(out, name, part, lang, photos)
+            systems.setdefault(lang, {})[name] = scored(out, samples)
+            print(line(name, systems[lang][name]), flush=True)
+            if lang == "en":
+                texts = [str(sample.caption) for sample in samples]
+                copied = sum(" ".join(words_of(text)) in known for text in texts) / len(texts)
+                print(f"{name}: {speed:.0f} captions/s, {len(set(texts)) / len(texts):.0%} distinct, {copied:.1%} copied")
+    print("\nKendall's tau between the orders of captioners, mean over languages")
+    for first, second in combinations(METRICS, 2):
+        taus = [
+            kendalltau(*([values[m] for values in of.values()] for m in (first, second))).statistic for of in systems.values()
+        ]
+        print(f"| {first} | {second} | {np.mean(taus):.2f} |")
+
+
+def measure_rewards(out: Path, photos: int) -> None:
+    print("\nEnglish test photos, with a metric as reward")
+    for name in ("mini", *REWARDED):
+        samples, _ = captioned(out, name, "test", "en", photos)
+        words = [str(sample.caption).split() for sample in samples]
+        repeated = np.mean([repeated_share([hash(word) for word in caption]) for caption in words])
+        print(f"{line(name, scored(out, samples))} {repeated:.1%} repeated, {np.mean([len(w) for w in words]):.1f} words")
+        print("   ", " / ".join(str(sample.caption) for sample in samples[:3]))
+    print("\nThe best of ten by CLIPScore")
+    for rerank in (None, "clipscore"):
+        samples, _ = captioned(out, "mini", "test", "en", photos, nbest=10, rerank=rerank)
+        print(line(f"10-best, {rerank or 'most probable'}", scored(out, samples)), flush=True)
+
+
+def _english(path: Path) -> Iterable[str]:
+    return (" ".join(words_of(sample.caption or "")) for sample in SampleFile(path) if sample.lang == "en")
 
 
 def main() -> None:
@@ -85,12 +168,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", help="Names of captioners, with commas.")
+    parser.add_argument("--photos", type=int, default=1000, help="Photos of each language, at most.")
     options = parser.parse_args()
-    names = options.only.split(",") if options.only else list(CAPTIONERS)
+    names = options.only.split(",") if options.only else [*CAPTIONERS, *REWARDED]
     if options.action == "data":
         make_data(options.data, options.out)
     elif options.action == "train":
         train_all(options.out, options.device, names)
+    else:
+        measure_rewards(options.out, options.photos)
+        measure(options.out, options.photos)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from caplens.backbones.registry import load_backbone
 from caplens.captioners.base import ImageCaptions, SearchOptions, language_not_written
 from caplens.captioners.beam_search import beam_search
 from caplens.captioners.detokenize import written
-from caplens.captioners.mini_decoder import DecoderShape, MiniDecoder, read_weights
+from caplens.captioners.mini_decoder import DecoderShape, MiniDecoder, Weights, read_weights
 from caplens.data.languages import base_language
 from caplens.errors import InputError
 from caplens.translation.base import Hypothesis
@@ -52,10 +52,10 @@ class MiniCaptioner:
         try:
             shape = settings["decoder"]
             sizes = {key: int(value) for key, value in shape.items() if key != "languages"}
-            self._shape = DecoderShape(languages=tuple(str(lang) for lang in shape["languages"]), **sizes)
+            self.shape = DecoderShape(languages=tuple(str(lang) for lang in shape["languages"]), **sizes)
             image, image_fingerprint = str(settings["image"]), str(settings["image_fingerprint"])
             self.licence = str(settings["licence"])
-            if not all(0 < size <= _MOST for size in sizes.values()) or self._shape.width % self._shape.heads:
+            if not all(0 < size <= _MOST for size in sizes.values()) or self.shape.width % self.shape.heads:
                 raise ValueError("a size is out of range")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(
@@ -64,19 +64,24 @@ class MiniCaptioner:
         backbone = load_backbone(image)
         if not isinstance(backbone, MiniBackbone) or backbone.fingerprint != image_fingerprint:
             raise InputError(f"{folder}: this captioner reads feature maps of another version of {image}. Train it again.")
-        self._backbone = backbone
+        self.backbone = backbone
         facts = ("captioner", _VERSION, backbone.fingerprint, search.beams, search.longest)
         self.fingerprint = fingerprint([folder / name for name in FILES], *facts)
         self._decoder: MiniDecoder | None = None
 
     @property
     def languages(self) -> tuple[str, ...]:
-        return self._shape.languages
+        return self.shape.languages
+
+    def weights(self) -> Weights:
+        """The weights of the decoder."""
+        weights = read_weights(self._folder / DECODER, self.shape)
+        ensure_unchanged(self.fingerprint)
+        return weights
 
     def _opened(self) -> MiniDecoder:
         if self._decoder is None:
-            self._decoder = MiniDecoder(self._shape, read_weights(self._folder / DECODER, self._shape))
-            ensure_unchanged(self.fingerprint)
+            self._decoder = MiniDecoder(self.shape, self.weights())
         return self._decoder
 
     def check_language(self, lang: str) -> None:
@@ -87,15 +92,15 @@ class MiniCaptioner:
         self.check_language(lang)
         captions: list[ImageCaptions] = []
         for start in range(0, len(images), _AT_ONCE):
-            batch = self._backbone.stack([self._backbone.pixels(image) for image in images[start : start + _AT_ONCE]])
-            captions += self._search_captions(self._backbone.feature_maps(batch), base_language(lang), n)
+            batch = self.backbone.stack([self.backbone.pixels(image) for image in images[start : start + _AT_ONCE]])
+            captions += self._search_captions(self.backbone.feature_maps(batch), base_language(lang), n)
         return captions
 
     def _search_captions(self, maps: Any, lang: str, n: int) -> list[ImageCaptions]:
-        decoder, beams, subwords = self._opened(), max(n, self._search.beams), self._backbone.subwords
+        decoder, beams, subwords = self._opened(), max(n, self._search.beams), self.backbone.subwords
         state = decoder.begin(maps, beams)
         first = np.full(len(maps), self.languages.index(lang))
-        longest = min(self._search.longest, self._shape.longest)
+        longest = min(self._search.longest, self.shape.longest)
         found = beam_search(partial(decoder.step, state), first, beams, n, longest, subwords.end)
         return [
             ImageCaptions([Hypothesis(written(subwords.decode(tokens), lang), score) for tokens, score in best]) for best in found

@@ -189,7 +189,7 @@ caplens score captions.jsonl --images photos --model runs/mini/model
 
 CAPTIONER_EXAMPLES = """
 caplens train captioner captions.jsonl --images photos --out runs/captioner
-caplens train captioner captions.jsonl --images photos --out runs/cider --set reward.steps=500 --set 'reward.metric="cider"'
+caplens train captioner captions.jsonl --images photos --out runs/cider --start caplens-mini-captioner --set reward.steps=300
 caplens caption photos -o captions.jsonl --captioner runs/captioner/model
 """
 
@@ -230,6 +230,10 @@ def captioner(
         str,
         typer.Option(help="The model whose feature maps the captioner reads: caplens-mini, or a folder that caplens trained."),
     ] = DEFAULT,
+    start: Annotated[
+        str | None,
+        typer.Option(help="A captioner to go on from, such as caplens-mini-captioner. \\[default: random weights]"),
+    ] = None,
     config: Config = None,
     change: Changes = None,
     device: Device = "auto",
@@ -248,7 +252,7 @@ def captioner(
     from caplens.training.recipes.recipe import read_recipe
 
     recipe = read_recipe(CaptionerRecipe, config, change or ())
-    folder = train_captioner(_read(captions, images), CaptionerJob(model, out, recipe, seed, device, tensorboard))
+    folder = train_captioner(_read(captions, images), CaptionerJob(model, out, recipe, seed, device, tensorboard, start))
     info(f"the captioner is in {folder}; use it with: caplens caption IMAGES -o captions.jsonl --captioner {folder}")
     return {"model": str(folder)}
 

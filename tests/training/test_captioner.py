@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,9 +100,9 @@ def samples(tmp_path_factory):
     return rows
 
 
-def _train(samples, folder, *changes):
+def _train(samples, folder, *changes, start=None):
     recipe = read_recipe(CaptionerRecipe, None, [*SMALL, *changes])
-    return train_captioner(samples, CaptionerJob("caplens-mini", folder, recipe, 0, "cpu"))
+    return train_captioner(samples, CaptionerJob("caplens-mini", folder, recipe, 0, "cpu", start=start))
 
 
 def _captions(folder, samples, lang):
@@ -129,11 +130,12 @@ def test_it_learns_what_captions_say_in_each_language(samples, tmp_path):
 @pytest.mark.slow
 def test_a_metric_as_reward_raises_its_own_score(samples, tmp_path):
     """The reward is the length of a caption: captions become longer, and repetitions that cost something fewer."""
-    reward = ["train.steps=60", "reward.steps=25", 'reward.metric="length"', "reward.photos=8", "reward.rate=3e-3"]
-    plain, longer, guarded = (
-        _train(samples, tmp_path / name, *changes)
-        for name, changes in (("plain", reward[:1]), ("longer", reward), ("guarded", [*reward, "reward.repetition=200.0"]))
-    )
+    reward = ["reward.steps=25", 'reward.metric="length"', "reward.photos=8", "reward.rate=3e-3"]
+    plain = _train(samples, tmp_path / "plain", "train.steps=60")
+    longer = _train(samples, tmp_path / "longer", *reward, start=str(plain))
+    guarded = _train(samples, tmp_path / "guarded", *reward, "reward.repetition=200.0", start=str(plain))
+    with pytest.raises(InputError, match="writes no captions in 'fr'"):
+        _train([replace(sample, lang="fr") for sample in samples], tmp_path / "french", start=str(plain))
     words = {folder: [caption.split() for caption in _captions(folder, samples, "en")] for folder in (plain, longer, guarded)}
     lengths = {folder: np.mean([len(caption) for caption in captions]) for folder, captions in words.items()}
     repeated = {folder: np.mean([repeated_share(caption) for caption in captions]) for folder, captions in words.items()}

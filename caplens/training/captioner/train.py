@@ -19,6 +19,8 @@ from caplens.backbones.manifest import writing_model
 from caplens.backbones.mini import MiniBackbone
 from caplens.backbones.registry import load_backbone
 from caplens.backbones.torch_backbone import choose_device
+from caplens.captioners import mini
+from caplens.captioners.base import SearchOptions
 from caplens.captioners.mini import DECODER, SETTINGS
 from caplens.captioners.mini_decoder import DecoderShape, quantized
 from caplens.data.sample import Sample
@@ -47,6 +49,9 @@ class CaptionerJob:
     seed: int = 0
     device: str = "auto"
     tensorboard: bool = False
+    start: str | None = None
+    """A captioner to go on from, in place of one with random weights: by reward where the recipe has steps of that, else by
+    likelihood."""
 
 
 def train_captioner(samples: Iterable[Sample], job: CaptionerJob) -> Path:
@@ -73,26 +78,38 @@ def train_captioner(samples: Iterable[Sample], job: CaptionerJob) -> Path:
     backbone = load_backbone(job.model)
     if not isinstance(backbone, MiniBackbone):
         raise InputError(f"{job.model}: a captioner is trained on caplens-mini, or on a model that caplens trained from it.")
+    start = None if job.start is None else mini.load(job.start, SearchOptions())
+    if start is not None and start.backbone.fingerprint != backbone.fingerprint:
+        raise InputError(f"{job.start}: this captioner reads feature maps of {start.backbone.name}, not of {job.model}.")
     photos = Photos(samples)
     device = choose_device(job.device, torch)
-    given = {"model": backbone.fingerprint, "photos": photos.fingerprint}
+    given = {
+        "model": backbone.fingerprint,
+        "photos": photos.fingerprint,
+        **({} if start is None else {"start": start.fingerprint}),
+    }
     half = recipe.data.half and device.startswith("cuda")
     run = Run(job.folder, recipe.to_dict(), job.seed, device, given, job.tensorboard, half)
     run.check()
     languages = tuple(sorted({lang for captions in photos.captions for lang in captions}))
+    if start is not None:
+        for lang in languages:
+            start.check_language(lang)
     order = np.random.default_rng(job.seed).permutation(len(photos)).tolist()
     held_out = max(1, round(recipe.validation.share * len(photos)))
     if held_out >= len(photos):
         raise InputError("no photo is left to train on. Add more photos, or lower validation.share.")
     maps = torch.from_numpy(feature_maps(backbone, photos.images))
-    shape = DecoderShape(
+    shape = start.shape if start is not None else DecoderShape(
         languages, len(backbone.subwords), maps.shape[2], maps.shape[1], recipe.decoder.width, recipe.decoder.layers,
         recipe.decoder.heads, recipe.decoder.longest,
     )  # fmt: skip
     run.begin()
     training = _Training(job, run, backbone, shape, maps.to(device))
     trained, validated = photos.some(order[held_out:]), photos.some(order[:held_out])
-    decoder = training.by_likelihood(trained, order[held_out:], validated, order[:held_out])
+    decoder = training.first_decoder(start)
+    if start is None or not recipe.reward.steps:
+        training.by_likelihood(decoder, trained, order[held_out:], validated, order[:held_out])
     if recipe.reward.steps:
         decoder = training.by_reward(decoder, trained, order[held_out:])
     return _save(job, backbone, decoder)
@@ -113,13 +130,19 @@ class _Training:
             logger.info(f"{table.left_out:,} captions are longer than {self._shape.longest} tokens, and were left out.")
         return table
 
-    def _decoder(self) -> CaptionDecoder:
+    def first_decoder(self, start: mini.MiniCaptioner | None) -> CaptionDecoder:
+        """The decoder before training: random, or that of a captioner."""
         torch.manual_seed(self._job.seed)
-        return CaptionDecoder(self._shape, self._recipe.decoder.dropout).to(self._device)
+        decoder = CaptionDecoder(self._shape, self._recipe.decoder.dropout)
+        if start is not None:
+            decoder.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in start.weights().items()})
+        return decoder.to(self._device)
 
-    def by_likelihood(self, trained: Photos, rows: Sequence[int], validated: Photos, held_out: Sequence[int]) -> CaptionDecoder:
-        """A decoder that was trained on people's captions."""
-        settings, table, decoder = self._recipe.train, self._table(trained), self._decoder()
+    def by_likelihood(
+        self, decoder: CaptionDecoder, trained: Photos, rows: Sequence[int], validated: Photos, held_out: Sequence[int]
+    ) -> None:
+        """Train a decoder on people's captions."""
+        settings, table = self._recipe.train, self._table(trained)
         maps, row_of = self._maps, torch.tensor(rows, device=self._device)
 
         def loss_at(_: int, rng: Generator) -> Tensor:
@@ -138,7 +161,6 @@ class _Training:
             return networks["decoder"].state_dict()
 
         self._run.stage("likelihood", decoder, train)
-        return decoder
 
     def _likelihood(self, decoder: CaptionDecoder, table: CaptionTable, rows: Sequence[int]) -> float:
         """The mean log-probability of the tokens of people's captions, each language counting the same."""
