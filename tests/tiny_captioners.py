@@ -96,3 +96,32 @@ def llava(folder: Path) -> Path:
 
 
 FAMILIES = {"blip": tiny_models.captioner, "git": git, "encoder-decoder": encoder_decoder, "llava": llava}
+
+
+MT5_WORDS = ["<pad>", "</s>", "<unk>", "en", "de", *"all of it is red green blue alles ist rot grün blau".split()]
+
+
+def vit(folder: Path) -> Path:
+    transformers = _seeded()
+    transformers.ViTModel(transformers.ViTConfig(**SMALL, image_size=SIDE, patch_size=8)).save_pretrained(folder)
+    transformers.ViTImageProcessor(size={"height": SIDE, "width": SIDE}).save_pretrained(folder)
+    return folder
+
+
+def mt5(folder: Path) -> Path:
+    transformers = _seeded()
+    import tokenizers
+
+    words = {word: number for number, word in enumerate(MT5_WORDS)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", eos_token="</s>"
+    ).save_pretrained(folder)
+    config = transformers.MT5Config(
+        vocab_size=len(words), d_model=32, d_kv=16, d_ff=48, num_layers=1, num_decoder_layers=1, num_heads=2, dropout_rate=0.0,
+        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+    )  # fmt: skip
+    transformers.MT5ForConditionalGeneration(config).save_pretrained(folder)
+    return folder

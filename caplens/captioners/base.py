@@ -18,6 +18,13 @@ class ImageCaptions:
     error: str | None = None
     """Why there are none."""
 
+    @classmethod
+    def of(cls, hypotheses: Sequence[Hypothesis]) -> "ImageCaptions":
+        """Those that have a text, each text once."""
+        first = {hypothesis.text: hypothesis for hypothesis in reversed(hypotheses)}
+        kept = [hypothesis for hypothesis in hypotheses if hypothesis.text and first[hypothesis.text] is hypothesis]
+        return cls(kept) if kept else cls(error="the captioner returned no text")
+
 
 class Captioner(Protocol):
     """Describes images.

@@ -113,7 +113,7 @@ class HuggingFaceCaptioner:
         texts = tokenizer.batch_decode(output.sequences[:, asked:], skip_special_tokens=True)
         scores = output.sequences_scores.float().tolist() if beams > 1 else [None] * len(texts)
         hypotheses = [Hypothesis(" ".join(text.split()), score) for text, score in zip(texts, scores, strict=True)]
-        return [_captions(hypotheses[place * n : (place + 1) * n]) for place in range(len(images))]
+        return [ImageCaptions.of(hypotheses[place * n : (place + 1) * n]) for place in range(len(images))]
 
     def _inputs(self, processor: Any, images: Sequence[Image], lang: str) -> Any:
         """What the network gets: the images and, of models that are asked in words, the words."""
@@ -127,10 +127,3 @@ class HuggingFaceCaptioner:
             return processor(images=list(images), return_tensors="pt")
         text = words.replace("{code}", base_language(lang))
         return processor(images=list(images), text=[prompt_for(lang, text)] * len(images), return_tensors="pt", padding=True)
-
-
-def _captions(hypotheses: Sequence[Hypothesis]) -> ImageCaptions:
-    """Those that have a text, each once."""
-    distinct = {hypothesis.text: hypothesis for hypothesis in reversed(hypotheses) if hypothesis.text}
-    kept = [hypothesis for hypothesis in hypotheses if distinct.get(hypothesis.text) is hypothesis]
-    return ImageCaptions(kept) if kept else ImageCaptions(error="the captioner returned no text")

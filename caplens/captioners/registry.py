@@ -5,7 +5,7 @@ from typing import Any
 
 from PIL.Image import Image
 
-from caplens.backbones.hub import folder_of
+from caplens.backbones.hub import folder_of, read_json
 from caplens.backbones.load_options import LoadOptions
 from caplens.captioners import mini
 from caplens.captioners.base import Captioner, ImageCaptions, SearchOptions, language_not_written
@@ -77,7 +77,13 @@ def open_captioner(name: str, search: SearchOptions | None = None, options: Load
         captioner: Captioner = plugin if hasattr(plugin, "caption") else PluginCaptioner(name, plugin)
         return captioner
     folder = folder_of(name)
-    if name == mini.DEFAULT or (folder is not None and (folder / mini.SETTINGS).is_file()):
+    if (
+        folder is not None
+        and (folder / mini.SETTINGS).is_file()
+        and read_json(folder / mini.SETTINGS).get("captioner") == "vit-mt5"
+    ):
+        name = f"vit-mt5:{name}"
+    elif name == mini.DEFAULT or (folder is not None and (folder / mini.SETTINGS).is_file()):
         return mini.load(name, search)
     family, colon, rest = name.partition(":")
     if colon and family == "endpoint":

@@ -33,6 +33,7 @@ class RecipePreset(StrEnum):
 Out = Annotated[Path, typer.Option(help="The folder of the run; a run that finds its own files there goes on.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: SECTION.KEY=VALUE.")]
 Config = Annotated[Path | None, typer.Option("--config", help="Another recipe, in TOML. \\[default: that of the package]")]
+Tensorboard = Annotated[bool, typer.Option("--tensorboard", help="Write what TensorBoard reads, into OUT/tensorboard.")]
 Images = Annotated[Path, typer.Option(help="The folder that the images' names are relative to.")]
 GoodCaptions = Annotated[Path, typer.Argument(help="Good captions, with 'image' and 'lang'.")]
 Model = Annotated[
@@ -58,9 +59,7 @@ class RunOptions:
     change: Changes = None
     device: Device = "auto"
     seed: Seed = 0
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write what TensorBoard reads, into OUT/tensorboard.")] = (
-        False
-    )
+    tensorboard: Tensorboard = False
 
 
 @option_group
@@ -194,6 +193,12 @@ caplens caption photos -o captions.jsonl --captioner runs/captioner/model
 """
 
 
+VIT_MT5_EXAMPLES = """
+caplens train vit-mt5 captions.jsonl --images photos --vit google/vit-base-patch16-224 --mt5 google/mt5-base --out runs/xm
+caplens caption photos -o captions.jsonl --captioner runs/xm/model --lang de,hi --beams 5
+"""
+
+
 def mini(
     data: Annotated[Path, typer.Option(help="The folder with flickr8k, multi30k and teacher; docs/mini.md describes it.")],
     out: Out,
@@ -238,9 +243,7 @@ def captioner(
     change: Changes = None,
     device: Device = "auto",
     seed: Seed = 0,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write what TensorBoard reads, into OUT/tensorboard.")] = (
-        False
-    ),
+    tensorboard: Tensorboard = False,
 ) -> dict[str, Any] | None:
     """Train a captioner like caplens-mini-captioner; then, with --set reward.steps=…, with any metric as reward.
 
@@ -252,7 +255,37 @@ def captioner(
     from caplens.training.recipes.recipe import read_recipe
 
     recipe = read_recipe(CaptionerRecipe, config, change or ())
-    folder = train_captioner(_read(captions, images), CaptionerJob(model, out, recipe, seed, device, tensorboard, start))
+    job = CaptionerJob(model, out, recipe, seed, device, tensorboard, start)
+    return _captioner_trained(train_captioner(_read(captions, images), job))
+
+
+def vit_mt5(
+    captions: Annotated[Path, typer.Argument(help="Captions with 'image' and 'lang', in one language or several.")],
+    images: Images,
+    vit: Annotated[str, typer.Option(help="A vision transformer: a name on the hub, or a folder.")],
+    mt5: Annotated[str, typer.Option(help="An mT5: a name on the hub, or a folder.")],
+    out: Out,
+    config: Config = None,
+    change: Changes = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    tensorboard: Tensorboard = False,
+) -> dict[str, Any] | None:
+    """Train a captioner of the shape that Crossmodal-3600 used: a vision transformer and mT5.
+
+    The captioner is the folder OUT/model, to be used with 'caplens caption --captioner OUT/model'.
+    """
+    _require_libraries()
+    require("transformers", "Training mT5", "hf")
+    from caplens.training.captioner.vit_mt5 import VitMt5Job, VitMt5Recipe, train_vit_mt5
+    from caplens.training.recipes.recipe import read_recipe
+
+    recipe = read_recipe(VitMt5Recipe, config, change or ())
+    job = VitMt5Job(vit, mt5, out, recipe, seed, device, tensorboard)
+    return _captioner_trained(train_vit_mt5(_read(captions, images), job))
+
+
+def _captioner_trained(folder: Path) -> dict[str, Any]:
     info(f"the captioner is in {folder}; use it with: caplens caption IMAGES -o captions.jsonl --captioner {folder}")
     return {"model": str(folder)}
 
@@ -308,6 +341,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Train models.", rich_markup_mode="rich")
     command(group, examples=MINI_EXAMPLES)(mini)
     command(group, examples=CAPTIONER_EXAMPLES)(captioner)
+    command(group, "vit-mt5", examples=VIT_MT5_EXAMPLES)(vit_mt5)
     for name, entry in COMMANDS.items():
         command(group, name, entry.examples)(_train_command(name, entry))
     app.add_typer(group, name="train")

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,3 +190,62 @@ def test_another_model_than_mini_is_told(samples, tmp_path):
         train_captioner(
             samples, CaptionerJob(f"hf:{folder}", tmp_path / "run", read_recipe(CaptionerRecipe, None, SMALL), 0, "cpu")
         )
+
+
+@pytest.mark.slow
+def test_a_vision_transformer_and_mt5_learn_to_caption_and_write_what_the_library_does(samples, tmp_path, caplens, write):
+    need("transformers")
+    import tiny_captioners
+
+    from caplens.captioners.vit_mt5 import language_tokens
+
+    rows = [
+        {"id": sample.id, "image": Path(sample.image).name, "lang": sample.lang, "caption": sample.caption} for sample in samples
+    ]
+    vit, mt5 = tiny_captioners.vit(tmp_path / "vit"), tiny_captioners.mt5(tmp_path / "mt5")
+    changes = ["train.steps=150", "train.captions=16", "train.rate=2e-2", "train.constant=100", "validation.every=50"]
+    options = [part for change in changes for part in ("--set", change)]
+    run = caplens(
+        "train", "vit-mt5", write("captions.jsonl", rows), "--images", Path(samples[0].image).parent, "--vit", vit,
+        "--mt5", mt5, "--out", tmp_path / "run", *options, "--json",
+    )  # fmt: skip
+    assert run.status == 0, run.err
+    folder = json.loads(run.out)["model"]
+    german = [sample for sample in samples if sample.lang == "de"]
+    said = _captions(folder, samples, "de")
+    assert np.mean([text == sample.caption for text, sample in zip(said, german, strict=True)]) > 0.8
+    captioner = open_captioner(f"vit-mt5:{folder}", SearchOptions(1, 8))
+    images = [Image.open(sample.image).convert("RGB") for sample in german[:4]]
+    (captions, parts) = captioner.caption(images, "de", 1), captioner.load()
+    # Token by token, each the most likely one.
+    with torch.no_grad():
+        pixels = parts.images(images=images, return_tensors="pt")["pixel_values"]
+        langs = language_tokens(parts.tokenizer, ["de"] * 4)
+        inputs = parts.network.inputs(pixels, langs["input_ids"], langs["attention_mask"])
+        ids = torch.zeros((4, 1), dtype=torch.long)
+        for _ in range(8):
+            ids = torch.cat([ids, parts.network.mt5(**inputs, decoder_input_ids=ids).logits[:, -1:].argmax(-1)], 1)
+    for row, result in zip(ids.tolist(), captions, strict=True):
+        expected = row[1 : row.index(1, 1)] if 1 in row[1:] else row[1:]
+        assert result.hypotheses[0].text == parts.tokenizer.decode(expected, skip_special_tokens=True)
+    with pytest.raises(InputError, match="writes no captions in 'fr'; it writes: de, en"):
+        captioner.check_language("fr")
+
+
+def test_the_rate_of_t5_is_constant_and_then_falls_with_the_root():
+    from caplens.training.loop.fit import Schedule
+
+    schedule = Schedule(1000, 1e-4, 0.0, warmup=0.0, root_after=100)
+    assert [schedule.factor(step) for step in (0, 50, 99)] == [1, 1, 1]
+    assert schedule.factor(399) == pytest.approx(0.5)
+
+
+def test_models_that_are_neither_vit_nor_mt5_are_told(samples, tmp_path):
+    need("transformers")
+    import tiny_captioners
+
+    from caplens.training.captioner.vit_mt5 import VitMt5Job, VitMt5Recipe, train_vit_mt5
+
+    mt5 = str(tiny_captioners.mt5(tmp_path / "mt5"))
+    with pytest.raises(InputError, match="not a vision transformer and an mT5"):
+        train_vit_mt5(samples, VitMt5Job(mt5, mt5, tmp_path / "run", read_recipe(VitMt5Recipe)))

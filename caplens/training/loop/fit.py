@@ -48,12 +48,18 @@ class Schedule:
     """The largest norm of the gradients; 0: any."""
     constant: bool = False
     """Whether the rate stays as it is after the warmup."""
+    root_after: int = 0
+    """Steps after which the rate falls with the root of the step, as for T5; 0: it does not."""
+    adafactor: bool = False
+    """Whether the optimizer is Adafactor (Shazeer and Stern 2018) instead of AdamW."""
 
     def factor(self, step: int) -> float:
         """The learning rate at this step, relative to `rate`."""
         warmup_steps = max(1, round(self.steps * self.warmup))
         if step < warmup_steps:
             return (step + 1) / warmup_steps
+        if self.root_after:
+            return min(1.0, math.sqrt(self.root_after / (step + 1)))
         if self.constant:
             return 1.0
         return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / max(1, self.steps - warmup_steps)))
@@ -141,7 +147,11 @@ class _Stage:
             parameter for network in networks.values() for parameter in network.parameters() if parameter.requires_grad
         ]
         groups = _parameter_groups(networks, schedule, faster, times)
-        self._optimizer = torch.optim.AdamW(groups, fused=self._device_type == "cuda")
+        self._optimizer: torch.optim.Optimizer
+        if schedule.adafactor:
+            self._optimizer = torch.optim.Adafactor(groups)
+        else:
+            self._optimizer = torch.optim.AdamW(groups, fused=self._device_type == "cuda")
         self._ema, self.best = Ema(networks, schedule.average), Best()
         self._rng = Generator(context.device)
         self._log: Log | None = None

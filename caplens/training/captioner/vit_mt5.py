@@ -1,0 +1,187 @@
+"""Training captioners of the shape that Crossmodal-3600 used: any vision transformer and any mT5, from their folders."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from caplens.backbones.hub import CONFIGURATION, MCLIP, find_model, model_files
+from caplens.backbones.hub import fingerprint as fingerprint_of
+from caplens.backbones.manifest import writing_model
+from caplens.backbones.torch_backbone import choose_device
+from caplens.captioners.vit_mt5 import MT5, PROJECTION, SETTINGS, VIT, Parts, language_tokens, open_parts
+from caplens.data.sample import Sample
+from caplens.embed.images import UnreadableError, decode
+from caplens.errors import InputError
+from caplens.training.loop.fit import Schedule, Validation
+from caplens.training.loop.run import Run
+from caplens.training.loop.towers import write_weights
+from caplens.training.recipes.pairs import Caption, Photos
+from caplens.training.recipes.recipe import DataSettings, HeldOutSettings, Recipe
+from caplens.training.recipes.values import Average, Count, LearningRate, Range, Share, Weight
+
+_IGNORED = -100
+"""Of labels that count for nothing."""
+
+
+@dataclass(frozen=True)
+class VitMt5Settings:
+    steps: Count
+    captions: Count
+    """Captions per step."""
+    rate: LearningRate
+    constant: Count
+    """Steps after which the rate falls with the root of the step."""
+    clip: Weight
+    average: Average
+    longest: Annotated[int, Range(2, 512)]
+    """Tokens of a caption, at most."""
+    balance: Share
+    """How much of the differences in the number of photos remains between languages."""
+    frozen: bool
+    """Whether the vision transformer stays as it is."""
+
+
+@dataclass(frozen=True)
+class VitMt5Recipe(Recipe):
+    """The settings of `train_vit_mt5`."""
+
+    name = "vit_mt5"
+    package = "caplens.training.captioner"
+
+    train: VitMt5Settings
+    validation: HeldOutSettings
+    data: DataSettings
+
+
+@dataclass(frozen=True)
+class VitMt5Job:
+    """What to train, with which recipe, and where."""
+
+    vit: str
+    """A vision transformer: a name on the hub, or a folder."""
+    mt5: str
+    folder: Path
+    recipe: VitMt5Recipe
+    seed: int = 0
+    device: str = "auto"
+    tensorboard: bool = False
+
+
+def train_vit_mt5(samples: Iterable[Sample], job: VitMt5Job) -> Path:
+    """Train a captioner of a vision transformer and mT5 on captions of photos; a stopped run goes on.
+
+    Parameters
+    ----------
+    samples
+        Captions with their images, in one language or several.
+    job
+        The two models, the folder of the run, and the recipe.
+
+    Returns
+    -------
+    Path
+        The folder of the captioner, which `open_captioner("vit-mt5:FOLDER")` opens.
+
+    Raises
+    ------
+    InputError
+        If the models cannot be joined, or there are too few photos.
+    """
+    recipe, photos = job.recipe, Photos(samples)
+    folders = find_model(job.vit, CONFIGURATION), find_model(job.mt5, MCLIP)
+    device = choose_device(job.device, torch)
+    files = [path for folder in folders for path in model_files(folder, MCLIP)]
+    given = {"models": fingerprint_of(files), "photos": photos.fingerprint}
+    half = recipe.data.half and device.startswith("cuda")
+    run = Run(job.folder, recipe.to_dict(), job.seed, device, given, job.tensorboard, half)
+    run.check()
+    torch.manual_seed(job.seed)
+    parts = open_parts(*folders)
+    parts.network.vit.requires_grad_(not recipe.train.frozen)
+    network = parts.network.to(device)
+    order = np.random.default_rng(job.seed).permutation(len(photos)).tolist()
+    held_out = max(1, round(recipe.validation.share * len(photos)))
+    if held_out >= len(photos):
+        raise InputError("no photo is left to train on. Add more photos, or lower validation.share.")
+    run.begin()
+    batches = _Batches(parts, photos, recipe.train, device)
+    trained = batches.by_language(order[held_out:])
+
+    def loss_at(step: int, _: Generator) -> Tensor:
+        loss: Tensor = network(*batches.tensors(batches.draw(trained, np.random.default_rng([job.seed, step]))))
+        return loss
+
+    def measure() -> float:
+        captions = [caption for of_language in batches.by_language(order[:held_out]).values() for caption in of_language]
+        parted = [captions[start : start + recipe.train.captions] for start in range(0, len(captions), recipe.train.captions)]
+        return -float(np.average([network(*batches.tensors(part)).item() for part in parted], weights=list(map(len, parted))))
+
+    settings = recipe.train
+    schedule = Schedule(
+        settings.steps, settings.rate, 0.0, 0.0, settings.average, settings.clip, root_after=settings.constant, adafactor=True
+    )
+
+    def train() -> dict[str, Tensor]:
+        validation = Validation(measure, recipe.validation.every, recipe.validation.patience)
+        return run.fit("vit-mt5", {"network": network}, loss_at, schedule, validation=validation)["network"].state_dict()
+
+    run.stage("vit-mt5", network, train)
+    return _save(job, parts, sorted(batches.languages))
+
+
+class _Batches:
+    """Photos and their captions as tensors."""
+
+    def __init__(self, parts: Parts, photos: Photos, settings: VitMt5Settings, device: str) -> None:
+        self._parts, self._photos, self._settings, self._device = parts, photos, settings, device
+        self.languages = {lang for captions in photos.captions for lang in captions}
+
+    def by_language(self, rows: Sequence[int]) -> dict[str, list[Caption]]:
+        """The captions of photos, by language."""
+        captions: dict[str, list[Caption]] = {}
+        for row in rows:
+            for lang, texts in self._photos.captions[row].items():
+                captions.setdefault(lang, []).extend(Caption(row, text, lang) for text in texts)
+        return captions
+
+    def draw(self, captions: dict[str, list[Caption]], rng: np.random.Generator) -> list[Caption]:
+        """Captions at random: a language by its number of captions to the power of `balance`, then a caption of it."""
+        langs = sorted(captions)
+        chances = np.array([len(captions[lang]) for lang in langs], dtype=np.float64) ** self._settings.balance
+        chosen = rng.choice(len(langs), self._settings.captions, p=chances / chances.sum())
+        return [captions[langs[lang]][rng.integers(len(captions[langs[lang]]))] for lang in chosen]
+
+    def tensors(self, captions: Sequence[Caption]) -> tuple[Tensor, ...]:
+        """Pixels, tokens of languages with their mask, and labels."""
+        try:
+            images = [decode(self._photos.images[caption.row]) for caption in captions]
+        except UnreadableError as error:
+            raise InputError(f"{error}.") from None
+        pixels = self._parts.images(images=images, return_tensors="pt")["pixel_values"]
+        langs = language_tokens(self._parts.tokenizer, [caption.lang for caption in captions])
+        texts = self._parts.tokenizer(
+            [caption.text for caption in captions], return_tensors="pt", padding=True, truncation=True,
+            max_length=self._settings.longest,
+        )  # fmt: skip
+        labels = texts["input_ids"].masked_fill(texts["attention_mask"] == 0, _IGNORED)
+        return tuple(tensor.to(self._device) for tensor in (pixels, langs["input_ids"], langs["attention_mask"], labels))
+
+
+def _save(job: VitMt5Job, parts: Parts, languages: Sequence[str]) -> Path:
+    folder = job.folder / "model"
+    about = {"captioner": "vit-mt5", "languages": list(languages), "vit": job.vit, "mt5": job.mt5, "seed": job.seed}
+    with writing_model(folder) as target:
+        parts.network.vit.save_pretrained(target / VIT, safe_serialization=True)
+        parts.images.save_pretrained(target / VIT)
+        parts.network.mt5.save_pretrained(target / MT5, safe_serialization=True)
+        parts.tokenizer.save_pretrained(target / MT5)
+        write_weights(target / PROJECTION, parts.network.project.state_dict())
+        content = {**about, "recipe": job.recipe.to_dict()}
+        (target / SETTINGS).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return folder
