@@ -4,13 +4,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Unpack
 
+from caplens.api.captioning import BEAMS
 from caplens.calibration.applying import CalibrationChoice
 from caplens.calibration.check import check_captions
+from caplens.calibration.suggestions import with_suggestions
+from caplens.captioners import Captioner, SearchOptions, open_captioner
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
 from caplens.metrics.clipscore import ClipScore
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.results.check import CheckResult
 from caplens.text.identification import LanguageModel
+from caplens.translation.store import HypothesisStore
 
 
 def check(
@@ -20,6 +24,7 @@ def check(
     references: ReferencesInput = None,
     calibration: CalibrationChoice = None,
     language_model: LanguageModel | None = None,
+    suggest: str | Captioner | None = None,
     seed: int = 0,
     options: ScoringOptions | None = None,
     **keywords: Unpack[ScoringKeywords],
@@ -35,6 +40,8 @@ def check(
         model they are measured on these captions.
     language_model
         What identifies languages; by default py3langid, where it is installed.
+    suggest
+        A captioner, such as `caplens-mini-captioner`, that says what the images of bad captions seem to show.
     seed
         Of what is drawn at random.
 
@@ -58,4 +65,9 @@ def check(
     joined = list(read_captions(samples, references, images, options.lang))
     metric = ClipScore.from_options(options)
     folder = Path(images).absolute() if isinstance(images, str | PathLike) else None
-    return check_captions(joined, metric, options.lang, calibration, language_model, seed, folder)
+    result = check_captions(joined, metric, options.lang, calibration, language_model, seed, folder)
+    if suggest is None:
+        return result
+    captioner = open_captioner(suggest, SearchOptions(BEAMS), options.load_options()) if isinstance(suggest, str) else suggest
+    store = HypothesisStore(options.store if isinstance(options.store, str | PathLike) else None)
+    return with_suggestions(result, captioner, store)

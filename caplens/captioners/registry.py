@@ -76,25 +76,27 @@ def open_captioner(name: str, search: SearchOptions | None = None, options: Load
         plugin: Any = load_plugin(PLUGINS, name)(options.device)
         captioner: Captioner = plugin if hasattr(plugin, "caption") else PluginCaptioner(name, plugin)
         return captioner
-    folder = folder_of(name)
-    if (
-        folder is not None
-        and (folder / mini.SETTINGS).is_file()
-        and read_json(folder / mini.SETTINGS).get("captioner") == "vit-mt5"
-    ):
-        name = f"vit-mt5:{name}"
-    elif name == mini.DEFAULT or (folder is not None and (folder / mini.SETTINGS).is_file()):
-        return mini.load(name, search)
     family, colon, rest = name.partition(":")
-    if colon and family == "endpoint":
-        return _endpoint(name, rest, search, options)
-    if colon and family == "vit-mt5":
+    kind = "mini" if name == mini.DEFAULT else _trained_kind(name)
+    if kind == "mini":
+        return mini.load(name, search)
+    if kind == "vit-mt5" or (colon and family == "vit-mt5"):
         from caplens.captioners.vit_mt5 import VitMt5Captioner
 
-        return VitMt5Captioner(rest, search, options)
+        return VitMt5Captioner(name.removeprefix("vit-mt5:"), search, options)
+    if colon and family == "endpoint":
+        return _endpoint(name, rest, search, options)
     from caplens.captioners.hf import HuggingFaceCaptioner
 
     return HuggingFaceCaptioner(rest if colon and family == "hf" else name, search, options)
+
+
+def _trained_kind(name: str) -> str | None:
+    """The kind of a captioner that caplens trained, if the name is that of its folder."""
+    folder = folder_of(name)
+    if folder is None or not (folder / mini.SETTINGS).is_file():
+        return None
+    return "vit-mt5" if read_json(folder / mini.SETTINGS).get("captioner") == "vit-mt5" else "mini"
 
 
 def _endpoint(name: str, rest: str, search: SearchOptions, options: LoadOptions) -> Captioner:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from caplens import api
+from caplens.captioners.mini import DEFAULT as CAPTIONER
 from caplens.cli.command import command
 from caplens.cli.options import (
     CalibrationOption,
@@ -28,6 +29,7 @@ caplens check captions.jsonl --images photos
 caplens check alt-texts.xlsx --images photos -o check.html
 caplens check alt-texts.xlsx --images photos --columns "caption=Alt-Text,image=Datei" -o check.xlsx
 caplens check captions.jsonl --lang de -o check.csv
+caplens check alt-texts.xlsx --images photos --suggest -o check.html
 """
 
 
@@ -42,6 +44,10 @@ def check(
         Path | None, typer.Option(help="A file of fastText that identifies languages. \\[default: py3langid]")
     ] = None,
     calibration: CalibrationOption = None,
+    suggest: Annotated[bool, typer.Option("--suggest", help="Say what the photos of bad captions seem to show.")] = False,
+    captioner: Annotated[
+        str, typer.Option(help="What says so, as 'caplens caption' takes it; the one inside the package writes 12 languages.")
+    ] = CAPTIONER,
     title: Annotated[str, typer.Option(help="The title of the page, where the output is one.")] = "Captions to fix",
     page_lang: PageLang = "en",
     seed: Seed = 0,
@@ -65,6 +71,7 @@ def check(
         references=references,
         calibration=calibration,
         language_model=None if langid is None else load_language_model(langid),
+        suggest=captioner if suggest else None,
         seed=seed,
         options=models.scoring(MetricOptions(), lang, ["clipscore"] if models.images else []),
     )

@@ -215,6 +215,7 @@ def _card(row: int, caption: CheckedCaption, say: Say) -> dict[str, Any]:
         "dir": direction(caption.lang or "en"),
         "verdict": str(caption.verdict),
         "reasons": [say(fault.reason) for fault in caption.faults],
+        "suggestion": caption.suggestion or "",
         "image": caption.path is not None,
         "name": caption.image or "",
     }

@@ -10,6 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from caplens.calibration.check import check_captions
+from caplens.calibration.suggestions import with_suggestions
+from caplens.captioners import Captioner, SearchOptions, open_captioner
+from caplens.captioners.mini import DEFAULT as CAPTIONER
 from caplens.data.formats import spreadsheet
 from caplens.data.image_folder import SUFFIXES
 from caplens.data.inputs import read_captions
@@ -24,9 +27,11 @@ from caplens.progress import Advance, shown_by
 from caplens.results.base import ROW_WRITERS, ResultRow
 from caplens.results.check import CheckedCaption, CheckResult, Verdict, column_names, with_columns
 from caplens.terminal import visible
+from caplens.translation.store import HypothesisStore
 
 SHEETS = (".xlsx", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")
 _EXAMPLE_PHOTOS = ("astronaut.jpg", "camera.jpg", "cat.jpg", "officer.jpg", "rocket.jpg")
+_BEAMS = 3
 _LONGEST_NAME = 200
 _LONGEST_CAPTION = 10_000
 
@@ -65,6 +70,7 @@ class Workspace:
         self._corrections: dict[int, CheckedCaption] = {}
         self._running: threading.Thread | None = None
         self._options = ScoringOptions.of(None, keep_store=False)
+        self._captioner: Captioner | None = None
 
     def close(self) -> None:
         """Remove everything."""
@@ -143,7 +149,10 @@ class Workspace:
             self.error = str(error).replace(f"{self.folder}/", "")
 
     def _checked(self, samples: list[Sample]) -> CheckResult:
-        return check_captions(samples, ClipScore.from_options(self._options), folder=self._folder())
+        result = check_captions(samples, ClipScore.from_options(self._options), folder=self._folder())
+        if self._captioner is None:
+            self._captioner = open_captioner(CAPTIONER, SearchOptions(_BEAMS))
+        return with_suggestions(result, self._captioner, HypothesisStore(self.folder))
 
     def _folder(self) -> Path | None:
         """The photos, if there are any."""

@@ -67,6 +67,8 @@ class CheckedCaption:
         Why how it fits its image is not to be trusted: the model was not trained on such images, or on its language.
     path, row
         Where the image is now, and the number of the caption in the file, from 0; results that are saved do not keep these.
+    suggestion
+        What a captioner says of the image, where it was asked.
     """
 
     id: str
@@ -84,6 +86,7 @@ class CheckedCaption:
     doubt: str | None = None
     path: str | None = field(default=None, compare=False)
     row: int = field(default=-1, compare=False)
+    suggestion: str | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -160,6 +163,7 @@ class CheckResult(Result):
         scored = bool(self.signature)
         with_system = any(caption.system for caption in self.captions)
         doubts = any(caption.doubt for caption in self.captions)
+        suggests = any(caption.suggestion for caption in self.captions)
         columns = column_names(self.captions)
         for caption in self.captions:
             row = {
@@ -173,6 +177,8 @@ class CheckResult(Result):
                 "kinds": ", ".join(dict.fromkeys(fault.kind for fault in caption.faults)),
                 **(_score_columns(caption) if scored else {}),
             }
+            if suggests:
+                row["suggestion"] = caption.suggestion
             if doubts:
                 row["doubt"] = caption.doubt
             yield with_columns(row, caption.columns, columns)
@@ -235,6 +241,7 @@ def _caption_content(caption: CheckedCaption) -> dict[str, Any]:
         **({"unsupported_words": list(caption.words)} if caption.words else {}),
         **({"columns": dict(caption.columns)} if caption.columns else {}),
         **({"doubt": caption.doubt} if caption.doubt else {}),
+        **({"suggestion": caption.suggestion} if caption.suggestion else {}),
     }
 
 
@@ -248,6 +255,7 @@ def _caption_from(content: Content) -> CheckedCaption:
     return CheckedCaption(
         str(content["id"]), str(content["caption"]), image, lang, system, faults, score, chance, good, better, words,
         dict(content.get("columns", {})), None if content.get("doubt") is None else str(content["doubt"]),
+        suggestion=None if content.get("suggestion") is None else str(content["suggestion"]),
     )  # fmt: skip
 
 

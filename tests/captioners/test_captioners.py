@@ -357,3 +357,30 @@ class TestCaptioning:
             package.caption([Sample("1", "a dog")], Counting(), rerank="length,cider")
         with pytest.raises(InputError, match="'beams' must be"):
             SearchOptions(0)
+
+
+class TestSuggestions:
+    def test_only_bad_captions_get_one_and_it_survives_a_file(self, examples, tmp_path):
+        rows = [
+            Sample("1", "a photo of two buses in the rain at the station", image="cat.jpg", lang="en"),
+            Sample("2", "A brown cat with green eyes.", image="cat.jpg", lang="en"),
+            Sample("3", "IMG_2041.jpg", image="officer.jpg", lang="sw"),
+        ]
+        result = package.check(rows, images=examples, suggest=DEFAULT, store=tmp_path / "store")
+        suggestions = {caption.id: caption.suggestion for caption in result}
+        assert "cat" in suggestions["1"]
+        # The second is fine, and the captioner does not write Swahili.
+        assert (suggestions["2"], suggestions["3"]) == (None, None)
+        result.save(tmp_path / "check.json")
+        again = package.load_results(tmp_path / "check.json")
+        assert {caption.id: caption.suggestion for caption in again} == suggestions
+        assert next(iter(result.to_rows())).keys() >= {"suggestion"}
+
+    def test_the_page_shows_them_escaped(self, examples, tmp_path, caplens, write, monkeypatch):
+        monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+        rows = [{"id": "1", "caption": "two buses in the rain at the station", "image": "cat.jpg", "lang": "en"}]
+        out = tmp_path / "check.html"
+        assert caplens("check", write("a.jsonl", rows), "--images", examples, "--suggest", "-o", out).status == 0
+        page = out.read_text(encoding="utf-8")
+        assert "the photo seems to show: <bdi>" in page
+        assert "cat" in page.split("the photo seems to show: <bdi>")[1][:120]

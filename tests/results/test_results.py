@@ -21,6 +21,7 @@ from caplens.human.analysis import (
 )
 from caplens.results import Result, load_results
 from caplens.results.language_correlation import LanguageCorrelation
+from caplens.results.job_plan import JobPlan, JobSize, MachineCost
 from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, LeaderboardEntry
 from caplens.results.loading import KINDS
 from caplens.results.score_summary import MetricSummary, ScoreSummary, SummaryScore
@@ -59,6 +60,7 @@ def results() -> dict[str, Result]:
         ),
         "suite": SuiteResult([agreement, agreement], {"other": "it is broken"}, ["absent"]),
         "score-summary": _summary(),
+        "job-plan": _plan(),
         "leaderboard": Leaderboard(
             [
                 LeaderboardEntry("b", "p", "en", "tau-c", "cider", 43.9, False, signature="cider|x", low=41.0, high=46.0, p=0.01),
@@ -112,6 +114,15 @@ def _summary():
     scores = {lang: SummaryScore(0.1 + 0.2, float("nan"), float("nan"), 3) for lang in ("de", "en")}
     total = SummaryScore(0.3, 0.1, 0.5, 6)
     return ScoreSummary("out", 7, 1, 2, {"cider": MetricSummary(total, scores, "cider-d|v:1")}, ["a warning"])
+
+
+def _plan():
+    nan = float("nan")
+    machines = [
+        MachineCost("this machine", 1, 18.5, 84.25, 1 / 3, 0.1, "measured"),
+        MachineCost("other", 1, nan, nan, nan, nan, "unknown"),
+    ]
+    return JobPlan("caplens-mini", JobSize(1000, 100, 900), 500, 3, 7400.5, machines, ["a warning"])
 
 
 def _by_language(good, bad):

@@ -170,7 +170,8 @@
     text.dir = content.dir;
     text.setAttribute("aria-label", `${at("cards").dataset.label}: ${content.id}`);
     const about = [...new Set([content.id, content.name, content.lang])].filter(Boolean).join(" · ");
-    words.append(verdict, text, reasons, accept, kept, element("p", "note", about));
+    const suggestion = element("p", "note"), taken = element("button", "plain", at("cards").dataset.take);
+    words.append(verdict, text, reasons, suggestion, taken, accept, kept, element("p", "note", about));
     made.append(words);
     fill(content);
 
@@ -179,6 +180,9 @@
       verdict.textContent = at("cards").dataset[now.verdict];
       reasons.replaceChildren(...now.reasons.map((reason) => element("li", "", reason)));
       accept.hidden = now.verdict === "fine";
+      suggestion.hidden = taken.hidden = !now.suggestion || now.suggestion === text.value;
+      suggestion.replaceChildren(`${at("cards").dataset.shows}: `, element("bdi", "", now.suggestion));
+      taken.onclick = () => { text.value = now.suggestion; save(); };
       if (now.counts) at("counts").textContent = filled(at("counts"), now.counts);
     }
 

@@ -12,6 +12,7 @@ from caplens.report.sections.agreement import agreement_section, correlation_sec
 from caplens.report.sections.check import check_section, with_images_of
 from caplens.report.sections.comparison import comparison_section, language_section
 from caplens.report.sections.drift import drift_section
+from caplens.report.sections.job_plan import job_plan_section
 from caplens.report.sections.leakage import leakage_section
 from caplens.report.sections.moments import moment_plots
 from caplens.report.sections.robustness import robustness_section
@@ -27,6 +28,7 @@ from caplens.results.base import Result
 from caplens.results.check import CheckResult
 from caplens.results.comparison import Comparison, LanguageComparison
 from caplens.results.drift import DriftResult
+from caplens.results.job_plan import JobPlan
 from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leakage import LeakageResult
 from caplens.results.loading import as_input_error
@@ -53,6 +55,7 @@ _SECTIONS: dict[type, Callable[[Document, Any, list[Case]], Section]] = {
     StudyResult: study_section,
     SelectionResult: selection_section,
     ScoreSummary: score_summary_section,
+    JobPlan: job_plan_section,
 }
 
 

@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 
 from caplens.backbones.mini import MiniBackbone
 from caplens.data.media import ImageSource
+from caplens.errors import InputError
 from caplens.progress import track
 from caplens.text.subwords import Subwords
 from caplens.training.loop.image_features import PixelCache
@@ -123,3 +124,12 @@ def feature_maps(backbone: MiniBackbone, images: Sequence[ImageSource]) -> NDArr
         maps[start : start + len(part)] = part
     assert maps is not None
     return maps
+
+
+def split_photos(count: int, share: float, seed: int) -> tuple[list[int], list[int]]:
+    """The rows of photos to train on, and those that are held out, at random; an error if none is left."""
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    held_out = max(1, round(share * count))
+    if held_out >= count:
+        raise InputError("no photo is left to train on. Add more photos, or lower validation.share.")
+    return order[held_out:], order[:held_out]

@@ -26,7 +26,7 @@ from caplens.captioners.mini_decoder import DecoderShape, quantized
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.progress import logger
-from caplens.training.captioner.data import CaptionTable, feature_maps
+from caplens.training.captioner.data import CaptionTable, feature_maps, split_photos
 from caplens.training.captioner.networks import CaptionDecoder
 from caplens.training.captioner.recipe import CaptionerRecipe
 from caplens.training.captioner.rewards import CaptionReward
@@ -78,10 +78,9 @@ def train_captioner(samples: Iterable[Sample], job: CaptionerJob) -> Path:
     backbone = load_backbone(job.model)
     if not isinstance(backbone, MiniBackbone):
         raise InputError(f"{job.model}: a captioner is trained on caplens-mini, or on a model that caplens trained from it.")
-    start = None if job.start is None else mini.load(job.start, SearchOptions())
-    if start is not None and start.backbone.fingerprint != backbone.fingerprint:
-        raise InputError(f"{job.start}: this captioner reads feature maps of {start.backbone.name}, not of {job.model}.")
     photos = Photos(samples)
+    languages = tuple(sorted({lang for captions in photos.captions for lang in captions}))
+    start = None if job.start is None else _opened(job.start, backbone, languages)
     device = choose_device(job.device, torch)
     given = {
         "model": backbone.fingerprint,
@@ -91,14 +90,7 @@ def train_captioner(samples: Iterable[Sample], job: CaptionerJob) -> Path:
     half = recipe.data.half and device.startswith("cuda")
     run = Run(job.folder, recipe.to_dict(), job.seed, device, given, job.tensorboard, half)
     run.check()
-    languages = tuple(sorted({lang for captions in photos.captions for lang in captions}))
-    if start is not None:
-        for lang in languages:
-            start.check_language(lang)
-    order = np.random.default_rng(job.seed).permutation(len(photos)).tolist()
-    held_out = max(1, round(recipe.validation.share * len(photos)))
-    if held_out >= len(photos):
-        raise InputError("no photo is left to train on. Add more photos, or lower validation.share.")
+    rows, held_out = split_photos(len(photos), recipe.validation.share, job.seed)
     maps = torch.from_numpy(feature_maps(backbone, photos.images))
     shape = start.shape if start is not None else DecoderShape(
         languages, len(backbone.subwords), maps.shape[2], maps.shape[1], recipe.decoder.width, recipe.decoder.layers,
@@ -106,13 +98,22 @@ def train_captioner(samples: Iterable[Sample], job: CaptionerJob) -> Path:
     )  # fmt: skip
     run.begin()
     training = _Training(job, run, backbone, shape, maps.to(device))
-    trained, validated = photos.some(order[held_out:]), photos.some(order[:held_out])
-    decoder = training.first_decoder(start)
+    trained, decoder = photos.some(rows), training.first_decoder(start)
     if start is None or not recipe.reward.steps:
-        training.by_likelihood(decoder, trained, order[held_out:], validated, order[:held_out])
+        training.by_likelihood(decoder, trained, rows, photos.some(held_out), held_out)
     if recipe.reward.steps:
-        decoder = training.by_reward(decoder, trained, order[held_out:])
+        decoder = training.by_reward(decoder, trained, rows)
     return _save(job, backbone, decoder)
+
+
+def _opened(name: str, backbone: MiniBackbone, languages: Sequence[str]) -> mini.MiniCaptioner:
+    """The captioner to go on from; an error if it reads feature maps of another model, or does not write a language."""
+    start = mini.load(name, SearchOptions())
+    if start.backbone.fingerprint != backbone.fingerprint:
+        raise InputError(f"{name}: this captioner reads feature maps of {start.backbone.name}, not of {backbone.name}.")
+    for lang in languages:
+        start.check_language(lang)
+    return start
 
 
 class _Training:

@@ -18,6 +18,7 @@ from caplens.captioners.vit_mt5 import MT5, PROJECTION, SETTINGS, VIT, Parts, la
 from caplens.data.sample import Sample
 from caplens.embed.images import UnreadableError, decode
 from caplens.errors import InputError
+from caplens.training.captioner.data import split_photos
 from caplens.training.loop.fit import Schedule, Validation
 from caplens.training.loop.run import Run
 from caplens.training.loop.towers import write_weights
@@ -105,20 +106,17 @@ def train_vit_mt5(samples: Iterable[Sample], job: VitMt5Job) -> Path:
     parts = open_parts(*folders)
     parts.network.vit.requires_grad_(not recipe.train.frozen)
     network = parts.network.to(device)
-    order = np.random.default_rng(job.seed).permutation(len(photos)).tolist()
-    held_out = max(1, round(recipe.validation.share * len(photos)))
-    if held_out >= len(photos):
-        raise InputError("no photo is left to train on. Add more photos, or lower validation.share.")
+    rows, held_out = split_photos(len(photos), recipe.validation.share, job.seed)
     run.begin()
     batches = _Batches(parts, photos, recipe.train, device)
-    trained = batches.by_language(order[held_out:])
+    trained = batches.by_language(rows)
 
     def loss_at(step: int, _: Generator) -> Tensor:
         loss: Tensor = network(*batches.tensors(batches.draw(trained, np.random.default_rng([job.seed, step]))))
         return loss
 
     def measure() -> float:
-        captions = [caption for of_language in batches.by_language(order[:held_out]).values() for caption in of_language]
+        captions = [caption for of_language in batches.by_language(held_out).values() for caption in of_language]
         parted = [captions[start : start + recipe.train.captions] for start in range(0, len(captions), recipe.train.captions)]
         return -float(np.average([network(*batches.tensors(part)).item() for part in parted], weights=list(map(len, parted))))
 
