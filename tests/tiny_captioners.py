@@ -70,19 +70,12 @@ def encoder_decoder(folder: Path) -> Path:
 def llava(folder: Path) -> Path:
     """A model that is asked in words, by a template of its own."""
     transformers = _seeded()
-    import tokenizers
-
-    words = {word: number for number, word in enumerate(["<pad>", "<unk>", "<s>", "</s>", "<image>", "user", ":", *WORDS[5:]])}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>", padding_side="left",
-        additional_special_tokens=["<image>"],
-    )  # fmt: skip
+    fast = _word_tokenizer(["<pad>", "<unk>", "<s>", "</s>", "<image>", "user", ":", *WORDS[5:]], bos="<s>")
+    fast.padding_side = "left"
     config = transformers.LlavaConfig(
         vision_config=transformers.CLIPVisionConfig(**SMALL, image_size=SIDE, patch_size=16),
         text_config=transformers.LlamaConfig(
-            **SMALL, vocab_size=len(words), max_position_embeddings=256, bos_token_id=2, eos_token_id=3, pad_token_id=0
+            **SMALL, vocab_size=len(fast), max_position_embeddings=256, bos_token_id=2, eos_token_id=3, pad_token_id=0
         ),
         image_token_index=4, vision_feature_layer=-1,
     )  # fmt: skip
@@ -93,9 +86,6 @@ def llava(folder: Path) -> Path:
     )
     processor.save_pretrained(folder)
     return folder
-
-
-FAMILIES = {"blip": tiny_models.captioner, "git": git, "encoder-decoder": encoder_decoder, "llava": llava}
 
 
 MT5_WORDS = ["<pad>", "</s>", "<unk>", "en", "de", *"all of it is red green blue alles ist rot grün blau".split()]
@@ -125,3 +115,61 @@ def mt5(folder: Path) -> Path:
     )  # fmt: skip
     transformers.MT5ForConditionalGeneration(config).save_pretrained(folder)
     return folder
+
+
+def blip2(folder: Path) -> Path:
+    transformers = _seeded()
+    fast = _word_tokenizer(["<pad>", "<unk>", "</s>", "<image>", *WORDS[5:]])
+    text = transformers.OPTConfig(
+        vocab_size=len(fast), hidden_size=16, ffn_dim=24, num_hidden_layers=2, num_attention_heads=2, word_embed_proj_dim=16,
+        max_position_embeddings=64, bos_token_id=2, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    config = transformers.Blip2Config(
+        vision_config=transformers.Blip2VisionConfig(**SMALL, image_size=SIDE, patch_size=16),
+        qformer_config=transformers.Blip2QFormerConfig(**SMALL, encoder_hidden_size=16, vocab_size=10),
+        text_config=text, num_query_tokens=3, image_token_index=3,
+    )  # fmt: skip
+    _varied(transformers.Blip2ForConditionalGeneration(config)).save_pretrained(folder)
+    images = transformers.BlipImageProcessor(size={"height": SIDE, "width": SIDE})
+    transformers.Blip2Processor(images, fast, num_query_tokens=3).save_pretrained(folder)
+    return folder
+
+
+def paligemma(folder: Path) -> Path:
+    transformers = _seeded()
+    fast = _word_tokenizer(
+        ["<pad>", "<unk>", "<bos>", "<eos>", "<image>", "caption", "en", "\n", *WORDS[5:]], bos="<bos>", eos="<eos>"
+    )
+    config = transformers.PaliGemmaConfig(
+        vision_config=transformers.SiglipVisionConfig(**SMALL, image_size=SIDE, patch_size=16, vision_use_head=False),
+        text_config=transformers.GemmaConfig(
+            **SMALL, vocab_size=len(fast), head_dim=8, num_key_value_heads=1, max_position_embeddings=128, bos_token_id=2,
+            eos_token_id=3, pad_token_id=0,
+        ),
+        image_token_index=4, projection_dim=16,
+    )  # fmt: skip
+    _varied(transformers.PaliGemmaForConditionalGeneration(config)).save_pretrained(folder)
+    images = transformers.SiglipImageProcessor(size={"height": SIDE, "width": SIDE})
+    images.image_seq_length = (SIDE // 16) ** 2
+    transformers.PaliGemmaProcessor(images, fast).save_pretrained(folder)
+    return folder
+
+
+def _word_tokenizer(words, bos="</s>", eos="</s>"):
+    import tokenizers
+    import transformers
+
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", bos_token=bos, eos_token=eos,
+        additional_special_tokens=["<image>"],
+    )  # fmt: skip
+
+
+FAMILIES = {
+    "blip": tiny_models.captioner, "blip-2": blip2, "git": git, "encoder-decoder": encoder_decoder, "llava": llava,
+    "paligemma": paligemma,
+}  # fmt: skip

@@ -146,7 +146,7 @@ class TestMini:
 
 class TestHuggingFace:
     @pytest.mark.parametrize("beams", [1, 3])
-    @pytest.mark.parametrize("family", ["blip", "git", "encoder-decoder", "llava"])
+    @pytest.mark.parametrize("family", ["blip", "blip-2", "git", "encoder-decoder", "llava", "paligemma"])
     def test_captions_are_those_of_the_library(self, tmp_path, family, beams):
         torch, transformers = need("torch"), need("transformers")
         import tiny_captioners
@@ -165,10 +165,12 @@ class TestHuggingFace:
                 content = [{"type": "image"}, {"type": "text", "text": question}]
                 text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
                 asked = {"text": [text] * 2, "padding": True}
+            elif family == "paligemma":
+                asked = {"text": ["caption en"] * 2, "padding": True}
             inputs = processor(images=PHOTOS, return_tensors="pt", **asked)
         with torch.inference_mode():
             ids = model.generate(**inputs, num_beams=beams, num_return_sequences=beams, max_new_tokens=8, do_sample=False)
-        if family == "llava":
+        if family in ("llava", "paligemma"):
             ids = ids[:, inputs["input_ids"].shape[1] :]
         expected = [" ".join(text.split()) for text in tokenizer.batch_decode(ids, skip_special_tokens=True)]
         for place, result in enumerate(results):
