@@ -37,6 +37,7 @@ COMMANDS = {
     "plan": "plan",
     "translate": "translate",
     "caption": "caption",
+    "study-run": "study_run",
     "augment": "augment",
     "leakage": "leakage",
     "convert": "convert",

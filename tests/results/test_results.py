@@ -20,8 +20,8 @@ from caplens.human.analysis import (
     strengths_by_language,
 )
 from caplens.results import Result, load_results
-from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.job_plan import JobPlan, JobSize, MachineCost
+from caplens.results.language_correlation import LanguageCorrelation
 from caplens.results.leaderboard import Leaderboard, LeaderboardColumn, LeaderboardEntry
 from caplens.results.loading import KINDS
 from caplens.results.score_summary import MetricSummary, ScoreSummary, SummaryScore
