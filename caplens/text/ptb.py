@@ -15,8 +15,7 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Callable, Sequence
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -194,7 +193,16 @@ _RULES = [
 _CROSSES_SPACE = re.compile(r"[\0<).\d](?:(?<=\0)|(?<=<)[a-zA-Z!?/]|(?<=[)\d])\s\(?\d|(?<=\.)\s[.\d]|(?<=\b[a-zA-Z]\.)\s+[A-Z<])")
 
 
+_BETWEEN = "\x01"
+"""Between texts that are searched together: no match reaches over it."""
 _WINDOW = 256
+
+
+def _crossing_space(texts: Sequence[str]) -> list[int]:
+    """The places of texts in which a token can depend on more than its own run, ascending."""
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + len(_BETWEEN))
+    starts = [match.start() for match in _CROSSES_SPACE.finditer(_BETWEEN.join(texts))]
+    return sorted(set(np.searchsorted(ends, starts, side="right").tolist()))
 
 
 def _longest_match(text: str, position: int, stop: int) -> tuple[_Rule, int] | None:
@@ -306,17 +314,17 @@ class PTBTokenizer(Tokenizer):
         return self._tokens_of_runs(text)
 
     def token_ids(self, texts: Sequence[str], vocabulary: Vocabulary) -> tuple[TokenIds, TokenIds]:
-        id_arrays, count_arrays = [], []
-        crossing = [match is not None for match in map(_CROSSES_SPACE.search, texts)]
-        for crosses_space, group in groupby(zip(crossing, texts, strict=True), itemgetter(0)):
-            batch = [text for _, text in group]
-            ids, counts = super().token_ids(batch, vocabulary) if crosses_space else self._numbered_runs(batch, vocabulary)
-            id_arrays.append(ids)
-            count_arrays.append(counts)
+        id_arrays, count_arrays, start = [], [], 0
+        for place in [*_crossing_space(texts), len(texts)]:
+            parts = [self._numbered_runs(texts[start:place], vocabulary)] if start < place else []
+            parts += [super().token_ids(texts[place : place + 1], vocabulary)] if place < len(texts) else []
+            start = place + 1
+            id_arrays += [ids for ids, _ in parts]
+            count_arrays += [counts for _, counts in parts]
         empty = np.empty(0, np.int32)
         return np.concatenate([empty, *id_arrays]), np.concatenate([empty, *count_arrays])
 
-    def _numbered_runs(self, texts: list[str], vocabulary: Vocabulary) -> tuple[TokenIds, TokenIds]:
+    def _numbered_runs(self, texts: Sequence[str], vocabulary: Vocabulary) -> tuple[TokenIds, TokenIds]:
         """The token ids of many texts in one pass, with one look-up for each run and no Python object for each token."""
         numbers: _NumberedRuns = vocabulary.remembered(self.name, lambda: _NumberedRuns(self._tokens_of, vocabulary))
         runs = f" {SEPARATOR} ".join(texts).split()

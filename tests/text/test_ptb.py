@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from caplens.data import SampleFile, read_references
 from caplens.text import get_tokenizer
-from caplens.text.ptb import PUNCTUATION, lex
+from caplens.text.ptb import _CROSSES_SPACE, PUNCTUATION, _crossing_space, lex
 from caplens.text.vocabulary import Vocabulary
 
 ptb = get_tokenizer("ptb")
@@ -101,3 +101,9 @@ def test_time_grows_with_length_also_without_spaces(part):
 def test_a_caption_of_100000_characters_is_tokenised():
     assert len(ptb("dog " * 25_000)) == 25_000
     assert ptb("x" * 100_000) == ["x" * 100_000]
+
+
+@given(st.lists(st.text("a1.<)( \n\x01\x00AZb/é", max_size=9), max_size=12))
+def test_texts_are_told_apart_together_as_they_are_one_by_one(texts):
+    expected = [place for place, text in enumerate(texts) if _CROSSES_SPACE.search(text)]
+    assert _crossing_space(texts) == expected
