@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         crossmodal,
         drift,
         filter_captions,
+        filter_partitions,
         fit_mid,
         plan_job,
         robustness,
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "caplens.api": (
         "agreement", "bench", "bench_many", "build_leaderboard", "calibrate", "caption", "check", "compare", "crossmodal",
-        "drift", "filter_captions", "fit_mid", "plan_job", "robustness", "score", "score_partitions", "score_via_english",
-        "translate", "write_report",
+        "drift", "filter_captions", "filter_partitions", "fit_mid", "plan_job", "robustness", "score", "score_partitions",
+        "score_via_english", "translate", "write_report",
     ),
     "caplens.data": ("Rating", "References", "Sample", "SampleFile", "read_references"),
     "caplens.errors": ("CaplensError", "InputError", "MissingExtraError"),
@@ -77,6 +78,7 @@ __all__ = [
     "crossmodal",
     "drift",
     "filter_captions",
+    "filter_partitions",
     "fit_mid",
     "load_results",
     "metric",

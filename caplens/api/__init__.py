@@ -23,7 +23,7 @@ from caplens.api.studies import (
 )
 from caplens.api.translating import score_via_english, translate
 from caplens.benchmarks.leaderboard import build_leaderboard
-from caplens.partitions import plan_job, score_partitions
+from caplens.partitions import filter_partitions, plan_job, score_partitions
 
 __all__ = [
     "CheckingApp",
@@ -41,6 +41,7 @@ __all__ = [
     "drift",
     "export_study",
     "filter_captions",
+    "filter_partitions",
     "fit_mid",
     "forget_rater",
     "open_study",

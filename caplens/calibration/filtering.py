@@ -1,6 +1,6 @@
 """Which captions to keep: those that fit their images best, well enough, or better than chance."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,11 @@ class FilterRule:
         if self.above is not None and not np.isfinite(self.above):
             raise InputError(f"{self.above} is not a score that captions can lie above.")
 
+    @property
+    def has_limit(self) -> bool:
+        """Whether scores alone decide, or help to."""
+        return self.keep_top is not None or self.above is not None
+
 
 @dataclass(frozen=True)
 class FilterReport:
@@ -75,14 +80,21 @@ def kept_rows(result: ScoreResult, metric: str, rule: FilterRule) -> NDArray[np.
         If captions are to be better than chance, and the level of chance is not known.
     """
     scores = result[metric].values
+    kept = kept_scores(scores, metric, replace(rule, above_chance=False)) if rule.has_limit else ~np.isnan(scores)
+    if rule.above_chance:
+        # The best share is that of all captions, not only of those that are better than chance.
+        kept &= _above_chance(result, metric, scores)
+    return kept
+
+
+def kept_scores(scores: Floats, metric: str, rule: FilterRule) -> NDArray[np.bool_]:
+    """Which scores a rule without a level of chance keeps; never those that are missing."""
     kept: NDArray[np.bool_] = ~np.isnan(scores)
     lowest = is_lower_better(metric)
     if rule.above is not None:
         if lowest:
             raise InputError(f"of {metric} low scores are the good ones; keep the best with {option('keep_top', '30%')}.")
         kept &= scores > rule.above
-    if rule.above_chance:
-        kept &= _above_chance(result, metric, scores)
     if rule.keep_top is not None:
         kept &= _best(-scores if lowest else scores, rule.keep_top)
     return kept

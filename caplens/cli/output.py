@@ -78,6 +78,13 @@ def names_folder(output: Path | None, asked: Format | None) -> bool:
     return output.is_dir() and ((output / JOB).is_file() or not any(output.iterdir()))
 
 
+def check_unused(options: Mapping[str, object]) -> None:
+    """An error for options that jobs of partitions do not have."""
+    unused = next((name for name, value in options.items() if value), None)
+    if unused is not None:
+        raise InputError(f"{unused} cannot be used where the output is a folder: captions are scored partition by partition.")
+
+
 def write_result(result: Result, output: Path | None, form: Format, inputs: Inputs | None = None, *, show: bool = False) -> None:
     """Write a result in one format, then its warnings to standard error.
 

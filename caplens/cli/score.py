@@ -1,6 +1,6 @@
 """`caplens score`: scores of captions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ from caplens.cli.options import (
     Seed,
     listed,
 )
-from caplens.cli.output import Format, error, names_folder, write_result
+from caplens.cli.output import Format, check_unused, error, names_folder, write_result
 from caplens.data.columns import parsed_columns
 from caplens.errors import InputError
 from caplens.metrics.defaults import EXAMPLE_METRICS, default_metrics
@@ -92,7 +92,7 @@ def score(
     scored partition by partition, on this machine or with --engine ray on a cluster; a job that was stopped goes on there.
     """
     if captions is not None and names_folder(output.output, output.format):
-        _check_unused({"--references": references, "--strict": strict, "--via-english": via_english, "--calibration": calibration,
+        check_unused({"--references": references, "--strict": strict, "--via-english": via_english, "--calibration": calibration,
                        "--pool-languages": pool_languages, "--fail-under": fail_under, "--example": example})  # fmt: skip
         _score_partitions(captions, output, metrics, models, columns, lang, _kept(keep_columns), resamples, seed, keep_vectors)
         return
@@ -134,12 +134,6 @@ def score(
 def _kept(keep_columns: list[str] | None) -> KeepColumns:
     names = listed(keep_columns)
     return names == ["all"] or names or False
-
-
-def _check_unused(given: Mapping[str, object]) -> None:
-    unused = next((name for name, value in given.items() if value), None)
-    if unused is not None:
-        raise InputError(f"{unused} cannot be used where the output is a folder: captions are scored partition by partition.")
 
 
 def _score_partitions(

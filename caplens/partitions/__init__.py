@@ -4,7 +4,8 @@ Each partition of the input becomes a file of scores and a manifest, written who
 where it stopped. Corpus scores and intervals are computed from the sums in the manifests.
 """
 
+from caplens.partitions.filtering import filter_partitions
 from caplens.partitions.job import score_partitions
 from caplens.partitions.planning import plan_job
 
-__all__ = ["plan_job", "score_partitions"]
+__all__ = ["filter_partitions", "plan_job", "score_partitions"]

@@ -90,6 +90,13 @@ def _group_ranges(file: FoundFile) -> Iterator[tuple[int, int]]:
 @contextmanager
 def partition_samples(partition: Partition, columns: Mapping[str, str]) -> Iterator[Iterator[Sample]]:
     """The samples of a partition, as one would read them from a file of their own."""
+    with partition_file(partition, columns) as file:
+        yield iter(file or ())
+
+
+@contextmanager
+def partition_file(partition: Partition, columns: Mapping[str, str]) -> Iterator[SampleFile | None]:
+    """The samples of a partition in a file of their own; None where there are none."""
     file = find_file(partition.file)
     if file.version != partition.version:
         raise InputError(f"{partition.file}: this file was changed while the job ran. Start it again.")
@@ -97,7 +104,7 @@ def partition_samples(partition: Partition, columns: Mapping[str, str]) -> Itera
     path = folder / PurePosixPath(partition.file).name
     try:
         source = _local_copy(file, partition, path)
-        yield iter(SampleFile(source, columns=columns, mark_repeats=True) if source.stat().st_size else ())
+        yield SampleFile(source, columns=columns, mark_repeats=True) if source.stat().st_size else None
     except InputError as error:
         raise InputError(str(error).replace(str(path), str(partition))) from None
     finally:
