@@ -6,6 +6,7 @@ import tomllib
 from importlib.resources import files
 from pathlib import Path
 
+import tiny_captioners
 import tiny_data
 import tiny_models
 
@@ -178,3 +179,5 @@ def _models(root: Path) -> None:
     torch.save({"state_dict": made["state"]}, root / "clip_ViT-B-32.pth")
     tiny_models.in_hub_cache(hub, "stable-diffusion-v1-5/stable-diffusion-v1-5", tiny_models.painter)
     tiny_models.in_hub_cache(hub, "Salesforce/blip-image-captioning-large", tiny_models.captioner)
+    tiny_models.in_hub_cache(hub, "google/vit-base-patch16-224", tiny_captioners.vit)
+    tiny_models.in_hub_cache(hub, "google/mt5-base", tiny_captioners.mt5)

@@ -79,7 +79,7 @@ def caption(
     chosen = metrics_of("score", rerank, images, options) if rerank is not None else []
     if len(chosen) > 1:
         raise InputError(f"captions are chosen by one metric, not by {len(chosen)}. Name one.")
-    store = HypothesisStore(options.store if isinstance(options.store, str | PathLike) else None)
+    store = HypothesisStore.beside_vectors(options.store, options.keep_store)
     settings = CaptioningOptions(nbest, chosen[0] if chosen else None, batch, store)
     if isinstance(captioner, str):
         captioner = open_captioner(captioner, search or SearchOptions(BEAMS), options.load_options())

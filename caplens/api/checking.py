@@ -69,5 +69,4 @@ def check(
     if suggest is None:
         return result
     captioner = open_captioner(suggest, SearchOptions(BEAMS), options.load_options()) if isinstance(suggest, str) else suggest
-    store = HypothesisStore(options.store if isinstance(options.store, str | PathLike) else None)
-    return with_suggestions(result, captioner, store)
+    return with_suggestions(result, captioner, HypothesisStore.beside_vectors(options.store, options.keep_store))

@@ -79,7 +79,14 @@ def translate(
         raise InputError(f"{unsuitable} needs references, and a translation has none; choose a quality estimate such as mini-qe.")
     if isinstance(translator, str):
         translator = load_translator(translator, max(beams, nbest), options.load_options())
-    settings = TranslationOptions(nbest, metrics, MBR in names, check_language, language_model, store=_store(options))
+    settings = TranslationOptions(
+        nbest,
+        metrics,
+        MBR in names,
+        check_language,
+        language_model,
+        store=HypothesisStore.beside_vectors(options.store, options.keep_store),
+    )
     originals = list(read_captions(samples, None, None, None))
     with_images = list(read_captions(originals, None, images, None))
     translated, report = translate_samples(with_images, translator, to, source, settings)
@@ -132,7 +139,10 @@ def score_via_english(
     if isinstance(translator, str):
         translator = load_translator(translator, options=options.load_options())
     joined = list(read_captions(samples, None, images, options.lang))
-    settings, failed = TranslationOptions(check_language=False, store=_store(options)), 0
+    settings, failed = (
+        TranslationOptions(check_language=False, store=HypothesisStore.beside_vectors(options.store, options.keep_store)),
+        0,
+    )
     by_language: dict[str, list[Sample]] = {}
     for sample in joined:
         by_language.setdefault(sample.lang or source or options.lang or "en", []).append(sample)
@@ -157,11 +167,6 @@ def score_via_english(
     via = f"|via:{visible(translator.name)}@{translator.fingerprint[:8]}"
     result.metrics = {name: replace(scores, signature=scores.signature + via) for name, scores in result.metrics.items()}
     return result
-
-
-def _store(options: ScoringOptions) -> HypothesisStore:
-    """Where translations are kept: the folder that was named for vectors, or the cache."""
-    return HypothesisStore(options.store if isinstance(options.store, str | Path) else None)
 
 
 def _check_ids(samples: Sequence[Sample]) -> None:

@@ -17,6 +17,7 @@ from caplens.data import write_samples
 from caplens.data.replacing import ensure_apart, ensure_writable
 from caplens.data.writing import format_of
 from caplens.errors import InputError
+from caplens.metrics.options import ScoringOptions
 
 EXAMPLES = """
 caplens caption photos -o captions.jsonl
@@ -67,7 +68,7 @@ def caption(
     ensure_apart(output, images_or_captions, references)
     ensure_writable(output)
     cost = _prices(prices)
-    options = models.scoring(metrics, None, [rerank] if rerank else ["length"])
+    options = models.scoring(metrics, None, [rerank]) if rerank else ScoringOptions.of(**models.keywords(metrics))
     opened = open_captioner(captioner, SearchOptions(max(beams, nbest), longest, question, seed), options.load_options())
     samples, report = api.caption(
         images_or_captions, opened, langs=listed(lang) or (), references=references, images=models.images, nbest=nbest,

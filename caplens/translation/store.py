@@ -10,6 +10,7 @@ from pathlib import Path
 
 from caplens.data.cache import cache_folder
 from caplens.data.files import expanded
+from caplens.data.temporary import new_scratch_folder
 from caplens.embed.vector_file import use_log
 from caplens.errors import InputError
 from caplens.translation.base import Hypothesis
@@ -32,6 +33,13 @@ class HypothesisStore:
 
     def __init__(self, folder: str | PathLike[str] | None = None) -> None:
         self.path = (cache_folder() if folder is None else expanded(folder)) / _FILE
+
+    @classmethod
+    def beside_vectors(cls, store: object, keep: bool = True) -> "HypothesisStore":
+        """The file in the folder that was named for vectors, or in the cache; in a temporary folder if nothing is to be kept."""
+        if not keep:
+            return cls(new_scratch_folder())
+        return cls(store if isinstance(store, str | PathLike) else None)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, list[Hypothesis]]:
         """Those that there are. A damaged entry counts as missing."""

@@ -29,6 +29,17 @@ SHORT = {
     "train mclipscore": ["--set", "train.steps=2"],
     "train pacs": ["--set", "train.steps=2", "--set", "train.photos=4", "--set", "validation.every=1"],
     "train prmcs": ["--set", "train.steps=2", "--set", "train.photos=4"],
+    "train captioner": [
+        "--set",
+        "train.steps=2",
+        "--set",
+        "train.captions=4",
+        "--set",
+        "decoder.layers=1",
+        "--set",
+        "reward.steps=1",
+    ],
+    "train vit-mt5": ["--set", "train.steps=2", "--set", "train.captions=2"],
     "augment": ["--steps", "2", "--size", "16"],
 }
 """Further options for what would take hours."""
