@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Unpack
 
 from caplens.api.metrics import Metrics, metrics_of
 from caplens.captioners.base import Captioner, SearchOptions
-from caplens.captioners.captioning import CaptioningOptions, CaptioningReport, caption_samples, images_of
+from caplens.captioners.captioning import CaptioningOptions, CaptioningReport, caption_samples, wanted_captions
 from caplens.captioners.mini import DEFAULT
 from caplens.captioners.registry import open_captioner
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
@@ -83,10 +84,15 @@ def caption(
     settings = CaptioningOptions(nbest, chosen[0] if chosen else None, batch, store)
     if isinstance(captioner, str):
         captioner = open_captioner(captioner, search or SearchOptions(BEAMS), options.load_options())
-    source = SampleFile(samples, caption_required=False) if isinstance(samples, str | PathLike) else samples
-    originals = images_of(read_captions(source, references, None, None))
+    source = samples
+    if isinstance(samples, str | PathLike):
+        source = list(SampleFile(samples, caption_required=False))
+        if Path(samples).is_dir():
+            # As in a file of captions, images are named relative to their folder.
+            source = [replace(sample, image=sample.id) for sample in source]
+            images = samples if images is None else images
+    originals = wanted_captions(read_captions(source, references, None, None), langs)
     with_images = list(read_captions(originals, None, images, None))
-    captioned, report = caption_samples(with_images, captioner, langs, settings)
-    names = {sample.id: sample.image for sample in originals}
+    captioned, report = caption_samples(with_images, captioner, settings)
     # The output names images as the input does.
-    return [replace(sample, image=names[sample.id]) for sample in captioned], report
+    return [replace(new, image=old.image) for old, new in zip(originals, captioned, strict=True)], report

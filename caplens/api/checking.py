@@ -1,5 +1,6 @@
 """Finding captions that are bad."""
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Unpack
@@ -10,6 +11,7 @@ from caplens.calibration.check import check_captions
 from caplens.calibration.suggestions import with_suggestions
 from caplens.captioners import Captioner, SearchOptions, open_captioner
 from caplens.data.inputs import Captions, ImagesInput, ReferencesInput, read_captions
+from caplens.errors import CaplensError
 from caplens.metrics.clipscore import ClipScore
 from caplens.metrics.options import ScoringKeywords, ScoringOptions
 from caplens.results.check import CheckResult
@@ -69,4 +71,8 @@ def check(
     if suggest is None:
         return result
     captioner = open_captioner(suggest, SearchOptions(BEAMS), options.load_options()) if isinstance(suggest, str) else suggest
-    return with_suggestions(result, captioner, HypothesisStore.beside_vectors(options.store, options.keep_store))
+    try:
+        return with_suggestions(result, captioner, HypothesisStore.beside_vectors(options.store, options.keep_store))
+    except CaplensError as error:
+        # A server that is down does not cost the check.
+        return replace(result, warnings=[*result.warnings, f"no suggestions: {error}"])

@@ -1,5 +1,6 @@
 """Captioners, languages and metrics from one file: captions, a comparison, a page, and a study of what metrics disagree on."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from os import PathLike
@@ -18,16 +19,20 @@ from caplens.captioners import SearchOptions
 from caplens.data import Sample, SampleFile, with_images, write_samples
 from caplens.data.formats.toml_document import read_toml
 from caplens.data.languages import base_language
+from caplens.data.replacing import ensure_apart
 from caplens.data.writing import SUFFIXES
 from caplens.errors import InputError
 from caplens.human.settings import StudySettings, StudyTask
 from caplens.metrics.options import ScoringOptions
+from caplens.metrics.registry import build_metrics
 from caplens.progress import logger
 from caplens.results.comparison import LanguageComparison
 from caplens.results.scores import ScoreResult
+from caplens.terminal import visible
 
-CAPTIONS, COMPARISON, PAGE, STUDY = "captions", "comparison.json", "report.html", "side-by-side.db"
+CAPTIONS, COMPARISON, PAGE = "captions", "comparison.json", "report.html"
 """What an experiment writes into its folder."""
+_FILE_NAME = re.compile(r"[\w-][\w.-]{0,79}")
 _REQUIRED, _PLACES = ("systems", "images", "output"), ("images", "output", "references")
 _LISTS, _NUMBERS = ("metrics", "langs"), ("beams", "nbest", "side_by_side", "resamples")
 BySystem = dict[str, dict[str, list[Sample]]]
@@ -101,6 +106,11 @@ def _check_names(path: str | PathLike[str], content: Mapping[str, Any], known: S
     systems = content["systems"]
     if not isinstance(systems, dict) or len(systems) < 2 or not all(isinstance(name, str) for name in systems.values()):
         raise InputError(f'{path}: [systems] has at least two lines such as mini = "caplens-mini-captioner".')
+    odd = next((name for name in systems if not _FILE_NAME.fullmatch(name)), None)
+    if odd is not None:
+        raise InputError(
+            f"{path}: the system {visible(odd)!r} is the name of a file of captions, too; use letters, digits, - and _."
+        )
 
 
 def _check_type(path: str | PathLike[str], name: str, value: Any) -> None:
@@ -110,14 +120,17 @@ def _check_type(path: str | PathLike[str], name: str, value: Any) -> None:
     elif name in _NUMBERS:
         what, fits = "a whole number", type(value) is int and value >= 0
     else:
-        what, fits = "a text", isinstance(value, str | dict)
-    if not fits:
+        what, fits = "a text", isinstance(value, dict if name == "systems" else str) and bool(value)
+    if not fits or (name == "metrics" and not value):
         raise InputError(f"{path}: {name!r} is {what}, not {value!r}.")
 
 
 def _placed(folder: Path, captioner: str) -> str:
     """A file or folder beside the experiment, or the name of a captioner."""
-    return str(folder / captioner) if (folder / captioner).exists() else captioner
+    place = folder / captioner
+    if Path(captioner).suffix.lower() in SUFFIXES and not place.is_file():
+        raise InputError(f"{place}: there is no such file of captions.")
+    return str(place) if captioner and place.exists() else captioner
 
 
 class ExperimentReport(NamedTuple):
@@ -125,8 +138,8 @@ class ExperimentReport(NamedTuple):
 
     comparison: LanguageComparison
     page: Path
-    study: Path | None
-    owner_token: str | None
+    studies: dict[Path, str | None]
+    """The studies for people, and the token of the owner of those that are new."""
 
 
 def run_experiment(experiment: Experiment | str | PathLike[str]) -> ExperimentReport:
@@ -140,7 +153,7 @@ def run_experiment(experiment: Experiment | str | PathLike[str]) -> ExperimentRe
     Returns
     -------
     ExperimentReport
-        The comparison by language, which is also in `comparison.json`, the page and, where it was asked for, the study.
+        The comparison by language, which is also in `comparison.json`, the page and, where they were asked for, the studies.
 
     Raises
     ------
@@ -150,6 +163,7 @@ def run_experiment(experiment: Experiment | str | PathLike[str]) -> ExperimentRe
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(experiment)
     options = ScoringOptions(model=experiment.model)
+    _check(experiment, options)
     by_language = _captioned(experiment, options)
     comparisons = {
         lang: compare(
@@ -160,22 +174,37 @@ def run_experiment(experiment: Experiment | str | PathLike[str]) -> ExperimentRe
     result = LanguageComparison(comparisons, experiment.output.name)
     result.save(experiment.output / COMPARISON)
     page = write_report({experiment.output.name: result}, experiment.output / PAGE, title=f"Captioners: {experiment.output.name}")
-    if not experiment.side_by_side:
-        return ExperimentReport(result, page, None, None)
-    return _with_study(experiment, by_language, options, result, page)
+    return ExperimentReport(result, page, _with_studies(experiment, by_language, options) if experiment.side_by_side else {})
+
+
+def _check(experiment: Experiment, options: ScoringOptions) -> None:
+    """Errors for what would otherwise be noticed after hours of captioning."""
+    build_metrics(list(experiment.metrics), options)
+    if experiment.baseline is not None and experiment.baseline not in experiment.systems:
+        raise InputError(f"the baseline {experiment.baseline!r} is none of the systems: {', '.join(experiment.systems)}.")
+    inputs = [experiment.references, *(Path(place) for place in experiment.systems.values() if Path(place).is_file())]
+    written = [
+        experiment.output / CAPTIONS / f"{name}.jsonl" for name, place in experiment.systems.items() if not _is_file(place)
+    ]
+    for path in (*written, experiment.output / COMPARISON, experiment.output / PAGE):
+        ensure_apart(path, *inputs)
+
+
+def _is_file(captioner: str) -> bool:
+    """Whether a system is a file of captions that there are."""
+    return Path(captioner).suffix.lower() in SUFFIXES and Path(captioner).is_file()
 
 
 def _captioned(experiment: Experiment, options: ScoringOptions) -> BySystem:
     """The captions of all systems, by language; written beside each other."""
     (experiment.output / CAPTIONS).mkdir(parents=True, exist_ok=True)
-    rows = list(SampleFile(experiment.references or experiment.images, caption_required=False))
-    if experiment.references is not None and experiment.langs:
-        wanted = {base_language(lang) for lang in experiment.langs}
-        rows = [sample for sample in rows if base_language(sample.lang or "en") in wanted]
+    wanted = {base_language(lang) for lang in experiment.langs}
     by_language: BySystem = {}
     for name, captioner in experiment.systems.items():
-        for sample in with_images(_captions_of(experiment, name, captioner, rows, options), experiment.images):
-            by_language.setdefault(base_language(sample.lang or "en"), {}).setdefault(name, []).append(sample)
+        for sample in with_images(_captions_of(experiment, name, captioner, options), experiment.images):
+            lang = base_language(sample.lang or "en")
+            if not wanted or lang in wanted:
+                by_language.setdefault(lang, {}).setdefault(name, []).append(sample)
     for lang in [lang for lang, systems in by_language.items() if len(systems) < 2]:
         logger.warning(f"only one system has captions in {lang!r}, which are not compared.")
         del by_language[lang]
@@ -184,15 +213,13 @@ def _captioned(experiment: Experiment, options: ScoringOptions) -> BySystem:
     return by_language
 
 
-def _captions_of(
-    experiment: Experiment, name: str, captioner: str, rows: Sequence[Sample], options: ScoringOptions
-) -> list[Sample]:
+def _captions_of(experiment: Experiment, name: str, captioner: str, options: ScoringOptions) -> list[Sample]:
     """The captions of a system: those of its file, or new ones."""
-    if Path(captioner).suffix.lower() in SUFFIXES and Path(captioner).is_file():
+    if _is_file(captioner):
         return list(SampleFile(captioner))
     logger.info(f"captioning with {name}")
     samples, _ = caption(
-        rows, captioner, langs=[] if experiment.references else experiment.langs, images=experiment.images,
+        experiment.references or experiment.images, captioner, langs=experiment.langs, images=experiment.images,
         nbest=experiment.nbest, rerank=experiment.rerank, search=SearchOptions(max(experiment.beams, experiment.nbest)),
         options=options,
     )  # fmt: skip
@@ -201,25 +228,29 @@ def _captions_of(
     return samples
 
 
-def _with_study(
-    experiment: Experiment, by_language: BySystem, options: ScoringOptions, result: LanguageComparison, page: Path
-) -> ExperimentReport:
-    place = experiment.output / STUDY
-    if place.exists():
-        logger.info(f"{place} is there already, and stays as it is.")
-        return ExperimentReport(result, page, place, None)
-    chosen: dict[str, list[Sample]] = {name: [] for name in experiment.systems}
+def _with_studies(experiment: Experiment, by_language: BySystem, options: ScoringOptions) -> dict[Path, str | None]:
+    """A study of each pair of systems that is the best in some language."""
+    pairs: dict[tuple[str, str], dict[str, list[Sample]]] = {}
     for systems in by_language.values():
         scored = {
             name: score(samples, list(experiment.metrics), resamples=0, options=options) for name, samples in systems.items()
         }
         first, second = _best(scored, experiment.metrics[0])
         ids = _disputed(scored[first], scored[second], experiment.metrics, experiment.side_by_side)
-        for name in (first, second):
+        low, high = sorted((first, second))
+        chosen = pairs.setdefault((low, high), {low: [], high: []})
+        for name in (low, high):
             chosen[name] += [sample for sample in systems[name] if sample.id in ids]
-    systems = {name: samples for name, samples in chosen.items() if samples}
-    new = create_study(place, StudySettings(task=StudyTask.sidebyside, title=experiment.output.name), systems)
-    return ExperimentReport(result, page, place, new.owner_token)
+    studies: dict[Path, str | None] = {}
+    for (low, high), samples in pairs.items():
+        place = experiment.output / f"{low}-{high}.db"
+        if place.exists():
+            logger.info(f"{place} is there already, and stays as it is.")
+            studies[place] = None
+        else:
+            settings = StudySettings(task=StudyTask.sidebyside, title=experiment.output.name)
+            studies[place] = create_study(place, settings, samples).owner_token
+    return studies
 
 
 def _best(scored: Mapping[str, ScoreResult], metric: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ def with_suggestions(result: CheckResult, captioner: Captioner, store: Hypothesi
         return result
     samples = [Sample(str(place), image=result.captions[place].path, lang=result.captions[place].lang) for place in places]
     options = CaptioningOptions() if store is None else CaptioningOptions(store=store)
-    captioned, _ = caption_samples(samples, captioner, [], options)
+    captioned, _ = caption_samples(samples, captioner, options)
     captions = list(result.captions)
     for place, sample in zip(places, captioned, strict=True):
         captions[place] = replace(captions[place], suggestion=sample.caption)

@@ -74,7 +74,7 @@ class SearchOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, value, most in (("beams", self.beams, 1000), ("longest", self.longest, 4096)):
+        for name, value, most in (("beams", self.beams, 100), ("longest", self.longest, 4096)):
             if not 1 <= value <= most:
                 raise InputError(f"{name!r} must be between 1 and {most:,}, not {value}.")
 

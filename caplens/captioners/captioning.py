@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from caplens.captioners.base import Captioner, ImageCaptions
+from caplens.data.languages import base_language
 from caplens.data.media import ImageSource
 from caplens.data.sample import Sample
 from caplens.embed.images import UnreadableError, decode, image_key
-from caplens.errors import InputError
+from caplens.errors import CaplensError, InputError
 from caplens.metrics.base import Metric, missing_input
 from caplens.metrics.scoring import run_metrics
 from caplens.progress import logger, note_kept, track
@@ -22,7 +23,7 @@ from caplens.version import __version__
 
 _BATCH = 16
 """Images that are captioned, and kept, together."""
-_MOST_CAPTIONS = 1000
+_MOST_CAPTIONS = 100
 
 
 @dataclass(frozen=True)
@@ -81,25 +82,23 @@ class CaptioningReport:
 
 
 def caption_samples(
-    samples: Sequence[Sample], captioner: Captioner, langs: Sequence[str], options: CaptioningOptions | None = None
+    samples: Sequence[Sample], captioner: Captioner, options: CaptioningOptions | None = None
 ) -> tuple[list[Sample], CaptioningReport]:
     """The samples with new captions.
 
     Parameters
     ----------
     samples
-        With images. References and other fields stay.
+        With images, and the language that their captions shall be in; without one, English. Other fields stay.
     captioner
         What describes the images.
-    langs
-        The languages of captions; without any, that of each sample, or English.
     options
         How many captions, and which of them is chosen.
 
     Returns
     -------
     list of Sample, CaptioningReport
-        A sample per image and language with its caption, the captioner as `system`, and in `meta` its log-probability, the other
+        The samples with their captions, the captioner as `system`, and in `meta` its log-probability, the other
         captions, and the signature that reproduces it. Where there is none, `caption_error` says why.
 
     Raises
@@ -108,7 +107,8 @@ def caption_samples(
         If the captioner does not write a language, or no sample has an image.
     """
     options = options or CaptioningOptions()
-    wanted = [replace(sample, lang=lang) for sample in samples for lang in (langs or [sample.lang or "en"])]
+    wanted = [replace(sample, lang=_language(sample)) for sample in samples]
+    _warn_of_replaced_columns(wanted)
     for lang in dict.fromkeys(str(sample.lang) for sample in wanted):
         captioner.check_language(lang)
     if not any(missing_input(sample, frozenset({"image"})) is None for sample in wanted):
@@ -194,6 +194,8 @@ def _caption_batch(
         except UnreadableError as problem:
             results[key] = ImageCaptions(error=str(problem))
     captions = captioner.caption(list(images.values()), lang, options.nbest) if images else []
+    if len(captions) != len(images):
+        raise CaplensError(f"{captioner.name} returned {len(captions)} results for {len(images)} images.")
     results |= dict(zip(images, captions, strict=True))
     options.store.put({key: result.hypotheses for key, result in results.items() if result.hypotheses and result.error is None})
     return results
@@ -238,7 +240,8 @@ def _captioned(sample: Sample, result: ImageCaptions, places: Sequence[int], cap
         return replace(sample, caption=None, system=_short_name(captioner), meta={**meta, "caption_error": result.error or ""})
     chosen = result.hypotheses[places[0]]
     if chosen.log_probability is not None:
-        meta["log_probability"] = round(chosen.log_probability, 6)
+        # Its last digits depend on which images were computed together.
+        meta["log_probability"] = round(chosen.log_probability, 4)
     if len(result.hypotheses) > 1:
         meta["nbest"] = [result.hypotheses[place].text for place in places]
         meta["rank"] = places[0] + 1
@@ -249,17 +252,35 @@ def _captioned(sample: Sample, result: ImageCaptions, places: Sequence[int], cap
 _COLUMNS = ("log_probability", "nbest", "rank", "captioner", "caption_error")
 
 
+def _warn_of_replaced_columns(samples: Sequence[Sample]) -> None:
+    replaced = sorted({name for sample in samples for name in sample.meta if name in _COLUMNS})
+    if replaced:
+        logger.warning(f"the columns {', '.join(replaced)} of the input are replaced by those of the new captions.")
+
+
 def _short_name(captioner: Captioner) -> str:
-    """The last part of a captioner's name."""
-    return visible(captioner.name).rstrip("/").replace("\\", "/").rpartition("/")[2].rpartition("=")[2]
+    """The last part of a captioner's name that says something: of a folder that training wrote, the run's."""
+    parts = [part for part in visible(captioner.name).replace("\\", "/").split("/") if part]
+    last = parts[-2] if len(parts) > 1 and parts[-1] == "model" else parts[-1]
+    return last.rpartition("=")[2]
 
 
-def images_of(samples: Iterable[Sample]) -> list[Sample]:
-    """Each image once, with all references that samples of one id and language have."""
-    by_image: dict[tuple[str, str | None], Sample] = {}
+def wanted_captions(samples: Iterable[Sample], langs: Sequence[str]) -> list[Sample]:
+    """A sample for each image and language: with all references that rows of its id have in that language.
+
+    Without `langs`, the languages are those of the rows. An id that names two images is an error.
+    """
+    first: dict[str, Sample] = {}
+    references: dict[tuple[str, str], dict[str, None]] = {}
     for sample in samples:
-        key = (sample.id, sample.lang)
-        before = by_image.get(key)
-        references = dict.fromkeys((*(before.references if before else ()), *sample.references))
-        by_image[key] = replace(before or sample, references=tuple(references))
-    return list(by_image.values())
+        known = first.setdefault(sample.id, sample)
+        if known.group != sample.group:
+            raise InputError(f"the id {sample.id!r} names two images, {known.group} and {sample.group}. Give each its own id.")
+        references.setdefault((sample.id, _language(sample)), {}).update(dict.fromkeys(sample.references))
+    chosen = list(dict.fromkeys(base_language(lang) for lang in langs))
+    keys = [(name, lang) for name in first for lang in chosen] if chosen else list(references)
+    return [replace(first[name], lang=lang, references=tuple(references.get((name, lang), ()))) for name, lang in keys]
+
+
+def _language(sample: Sample) -> str:
+    return base_language(sample.lang or "en")

@@ -59,7 +59,7 @@ class EndpointCaptioner:
     def _caption(self, image: Image, lang: str, n: int) -> ImageCaptions:
         prompt = prompt_for(lang, self._search.question)
         if n > 1:
-            prompt = prompt_for(lang, None, NUMBERED, count=n)
+            prompt += NUMBERED.format(count=n)
         content = [{"type": "text", "text": prompt}, {"type": "image_url", "image_url": {"url": _as_url(image)}}]
         more = {"response_format": {"type": "json_object"}} if n > 1 else {}
         tokens = self._search.longest * n + (32 if n > 1 else 0)
@@ -82,7 +82,7 @@ def _listed(text: str) -> list[str]:
         captions = json.loads(text[start : end + 1])["captions"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
-    return [caption for caption in captions if isinstance(caption, str)] if isinstance(captions, list) else []
+    return [unquoted(caption) for caption in captions if isinstance(caption, str)] if isinstance(captions, list) else []
 
 
 def _as_url(image: Image) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from PIL.Image import Image
 
-from caplens.backbones.hub import Layout, ensure_unchanged, find_model, fingerprint, read_json
+from caplens.backbones.hub import Layout, ensure_unchanged, find_model, fingerprint, folder_of, read_json
 from caplens.backbones.manifest import check_manifest
-from caplens.backbones.mini import MiniBackbone
-from caplens.backbones.registry import load_backbone
+from caplens.backbones.mini import VERSIONS, MiniBackbone
+from caplens.backbones.registry import is_mini, load_backbone
 from caplens.captioners.base import ImageCaptions, SearchOptions, language_not_written
 from caplens.captioners.beam_search import beam_search
 from caplens.captioners.detokenize import written
@@ -50,17 +50,21 @@ class MiniCaptioner:
         self.name, self._folder, self._search = name, folder, search
         settings = read_json(folder / SETTINGS)
         try:
-            shape = settings["decoder"]
+            shape = dict(settings["decoder"])
+            if not isinstance(shape["languages"], list):
+                raise TypeError("languages are a list")
             sizes = {key: int(value) for key, value in shape.items() if key != "languages"}
             self.shape = DecoderShape(languages=tuple(str(lang) for lang in shape["languages"]), **sizes)
             image, image_fingerprint = str(settings["image"]), str(settings["image_fingerprint"])
             self.licence = str(settings["licence"])
             if not all(0 < size <= _MOST for size in sizes.values()) or self.shape.width % self.shape.heads:
                 raise ValueError("a size is out of range")
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise InputError(
                 f"{folder / SETTINGS}: this does not describe a captioner of caplens ({error!r}). Get it again."
             ) from None
+        if not (is_mini(image) and (image in VERSIONS or folder_of(image) is not None)):
+            raise InputError(f"{folder}: {image!r} is not caplens-mini or the folder of such a model. Get the captioner again.")
         backbone = load_backbone(image)
         if not isinstance(backbone, MiniBackbone) or backbone.fingerprint != image_fingerprint:
             raise InputError(f"{folder}: this captioner reads feature maps of another version of {image}. Train it again.")

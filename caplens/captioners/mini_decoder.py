@@ -21,6 +21,8 @@ from caplens.errors import InputError, reason
 
 INT8, SCALE = ".int8", ".scale"
 """Suffixes of the names of weights in 8 bits, and of their scales."""
+_LINEAR = {"inwards": 3, "outwards": 1, "query": 1, "photo": 2, "joined": 1, "up": 4}
+"""Linear layers of a layer, and how many times its width their outputs are."""
 _EPSILON = 1e-5
 _MOST_BYTES = 1 << 28
 Array = NDArray[np.float32]
@@ -162,19 +164,47 @@ def read_weights(path: Path, shape: DecoderShape) -> dict[str, Array]:
                 plain = name.removesuffix(INT8)
                 weights[plain] = stored[name].astype(np.float32) * stored[plain + SCALE]
         _check(weights, shape)
-    except (OSError, ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        AttributeError,
+        TypeError,
+        MemoryError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise InputError(f"{path}: this file does not hold the weights of a captioner ({reason(error)}). Get it again.") from None
     return weights
 
 
 def _check(weights: Weights, shape: DecoderShape) -> None:
-    expected = {
-        "pieces.weight": (shape.pieces, shape.width), "langs.weight": (len(shape.languages), shape.width),
-        "places": (shape.longest + 1, shape.width), "positions": (shape.positions, shape.width),
-        "features.weight": (shape.width, shape.features), "bias": (shape.pieces,),
+    expected = _expected_sizes(shape)
+    if weights.keys() != expected.keys():
+        raise ValueError("it has other weights than its settings say")
+    for name, size in expected.items():
+        weight = weights[name]
+        if weight.shape != size or weight.dtype != np.float32 or not np.isfinite(weight).all():
+            raise ValueError(f"{name} is not {'x'.join(map(str, size))} numbers")
+
+
+def _expected_sizes(shape: DecoderShape) -> dict[str, tuple[int, ...]]:
+    """The size of each weight."""
+    width = shape.width
+    linear = {"features": (width, shape.features)}
+    norms = ["features_norm", "norm"]
+    for layer in range(shape.layers):
+        name = f"layers.{layer}."
+        linear |= {f"{name}{part}": (times * width, width) for part, times in _LINEAR.items()}
+        linear[f"{name}down"] = (width, 4 * width)
+        norms += [f"{name}{part}" for part in ("before_tokens", "before_photo", "before_network")]
+    sizes: dict[str, tuple[int, ...]] = {
+        "pieces.weight": (shape.pieces, width), "langs.weight": (len(shape.languages), width),
+        "places": (shape.longest + 1, width), "positions": (shape.positions, width), "bias": (shape.pieces,),
     }  # fmt: skip
-    wrong = next((name for name, size in expected.items() if weights[name].shape != size), None)
-    if wrong is not None:
-        raise ValueError(f"{wrong} has the shape {weights[wrong].shape}, not {expected[wrong]}")
-    if not all(np.isfinite(weight).all() for weight in weights.values()):
-        raise ValueError("a weight is not a number")
+    for name, size in linear.items():
+        sizes |= {f"{name}.weight": size, f"{name}.bias": size[:1]}
+    for name in norms:
+        sizes |= {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+    return sizes

@@ -17,16 +17,13 @@ _PROMPTS = {
     "hi": "इस चित्र का वर्णन एक छोटे वाक्य में करें। केवल वाक्य में उत्तर दें।",
 }
 _ANY = "Describe this image in one short sentence in {language}. Answer with the sentence alone."
-NUMBERED = (
-    "Describe this image in {language}, in {count} different short sentences, the best first. Answer with JSON alone:"
-    ' {{"captions": ["…"]}}'
-)
+NUMBERED = ' Give {count} different answers, the best first, as JSON alone: {{"captions": ["…"]}}'
+"""After the question, where several captions are asked for at once."""
 
 
-def prompt_for(lang: str, own: str | None = None, template: str = _ANY, **values: object) -> str:
-    """The user's own prompt, or that of a language; `{language}` in a template becomes its English name."""
+def prompt_for(lang: str, own: str | None = None) -> str:
+    """The user's own question, in which `{language}` becomes the English name of the language, or that of a language."""
     base = base_language(lang)
-    if own is None and template is _ANY and base in _PROMPTS:
+    if own is None and base in _PROMPTS:
         return _PROMPTS[base]
-    text = own if own is not None else template.format(language="{language}", **values)
-    return text.replace("{language}", language_names().get(base, base))
+    return (_ANY if own is None else own).replace("{language}", language_names().get(base, base))

@@ -1,6 +1,7 @@
 """Captioners by name: caplens-mini-captioner and folders like it, `hf:ORG/NAME`, `endpoint:URL,model=NAME`, `vit-mt5:FOLDER`."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from PIL.Image import Image
@@ -10,6 +11,7 @@ from caplens.backbones.load_options import LoadOptions
 from caplens.captioners import mini
 from caplens.captioners.base import Captioner, ImageCaptions, SearchOptions, language_not_written
 from caplens.data.languages import base_language
+from caplens.data.writing import SUFFIXES
 from caplens.errors import InputError, option
 from caplens.plugins import find_plugins, load_plugin
 from caplens.translation.base import Hypothesis
@@ -30,14 +32,16 @@ class PluginCaptioner:
 
     def __init__(self, name: str, describe: Callable[[Sequence[Image]], Sequence[str]]) -> None:
         self.name, self._describe = name, describe
-        self.fingerprint, self.licence = f"plugin {name}", "that of its package"
+        point = find_plugins(PLUGINS).get(name)
+        version = point.dist.version if point is not None and point.dist is not None else ""
+        self.fingerprint, self.licence = f"plugin {name} {version}", "that of its package"
 
     def check_language(self, lang: str) -> None:
         if base_language(lang) != "en":
             raise language_not_written(self.name, lang, ["en"])
 
     def caption(self, images: Sequence[Image], lang: str, n: int) -> list[ImageCaptions]:
-        return [ImageCaptions([Hypothesis(str(text))]) for text in self._describe(images)]
+        return [ImageCaptions.of([Hypothesis(str(text))]) for text in self._describe(images)]
 
 
 def list_captioners() -> dict[str, str]:
@@ -76,6 +80,13 @@ def open_captioner(name: str, search: SearchOptions | None = None, options: Load
         plugin: Any = load_plugin(PLUGINS, name)(options.device)
         captioner: Captioner = plugin if hasattr(plugin, "caption") else PluginCaptioner(name, plugin)
         return captioner
+    if not name or Path(name).suffix.lower() in SUFFIXES:
+        raise InputError(f"{name!r} is not a captioner; see 'caplens list captioners'.")
+    return _open_family(name, search, options)
+
+
+def _open_family(name: str, search: SearchOptions, options: LoadOptions) -> Captioner:
+    """The captioner of a family, or from a folder."""
     family, colon, rest = name.partition(":")
     kind = "mini" if name == mini.DEFAULT else _trained_kind(name)
     if kind == "mini":

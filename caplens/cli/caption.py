@@ -1,5 +1,6 @@
 """`caplens caption`: captions of images."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +44,8 @@ def caption(
         list[str] | None, typer.Option(help="Languages of captions (de,ja). \\[default: that of each row, or English]")
     ] = None,
     references: ReferencesOption = None,
-    beams: Annotated[int, typer.Option(min=1, max=1000, help="Beams of the search.")] = BEAMS,
-    nbest: Annotated[int, typer.Option(min=1, max=1000, help="Captions of each image to choose from.")] = 1,
+    beams: Annotated[int, typer.Option(min=1, max=100, help="Beams of the search.")] = BEAMS,
+    nbest: Annotated[int, typer.Option(min=1, max=100, help="Captions of each image to choose from.")] = 1,
     rerank: Annotated[
         str | None, typer.Option(help="The metric that chooses one of --nbest captions. \\[default: the most probable]")
     ] = None,
@@ -98,6 +99,8 @@ def _prices(text: str | None) -> tuple[float, float] | None:
         return None
     try:
         first, second = (float(part) for part in text.split(","))
+        if not (0 <= first < math.inf and 0 <= second < math.inf):
+            raise ValueError
     except ValueError:
         raise InputError(f"--prices takes two numbers such as 0.15,0.60, not {text!r}.") from None
     return first, second

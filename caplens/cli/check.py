@@ -19,7 +19,7 @@ from caplens.cli.options import (
     ReferencesOption,
     Seed,
 )
-from caplens.cli.output import Format, info, write_result
+from caplens.cli.output import Format, info, warn, write_result
 from caplens.cli.report import PAGES, check_page
 from caplens.report.catalogue import PageLanguage
 from caplens.text.identification import load_language_model
@@ -65,6 +65,10 @@ def check(
         form = output.checked(captions, references, calibration)
     else:
         check_page(page, captions, references, calibration)
+    if suggest and models.images is None:
+        warn(["--suggest looks at images; name their folder with --images, unless the file has their paths."])
+    if captioner != CAPTIONER and not suggest:
+        warn(["--captioner is for --suggest, and is not used."])
     result = api.check(
         columns.samples(captions),
         images=models.images,

@@ -29,11 +29,12 @@ def study_run(
     report = run_experiment(study)
     write_result(report.comparison, None, Format.table)
     info(f"the page is {report.page}")
-    if report.owner_token is not None:
-        info(f"the study is {report.study}; its owner's link, which is not shown again: /owner/join/{report.owner_token}")
-        info(f"serve it: caplens study serve {report.study}")
-    owner = None if report.owner_token is None else f"/owner/join/{report.owner_token}"
-    return {"page": str(report.page), "study": None if report.study is None else str(report.study), "owner": owner}
+    for place, token in report.studies.items():
+        if token is not None:
+            info(f"the owner's link of the study {place}, which is not shown again: /owner/join/{token}")
+        info(f"serve the study: caplens study serve {place}")
+    owners = {str(place): None if token is None else f"/owner/join/{token}" for place, token in report.studies.items()}
+    return {"page": str(report.page), "studies": owners}
 
 
 def register(app: typer.Typer) -> None:

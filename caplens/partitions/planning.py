@@ -1,5 +1,6 @@
 """How long a job will take and what it will cost: its size is counted, and speeds are measured on a sample."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -179,7 +180,10 @@ def read_machines(path: str | Path | None = None) -> list[MachineKind]:
             for entry in content["machine"]
         ]  # fmt: skip
         rates = [rate for kind in kinds for pair in kind.rates.values() for rate in pair]
-        if min([*(kind.cores for kind in kinds), *rates], default=1) <= 0 or any(kind.price < 0 for kind in kinds):
+        prices = [kind.price for kind in kinds if kind.price == kind.price]
+        if not all(0 < rate < math.inf for rate in [*(kind.cores for kind in kinds), *rates]) or not all(
+            0 <= price < math.inf for price in prices
+        ):
             raise ValueError("cores and rates are above 0, and prices not below")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +18,8 @@ _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 5, 1.0, 60.0
 _MOST_BYTES = 1 << 22
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _NO_TEXT = "the endpoint answered with something else than a text"
+_THOUGHTS = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
+"""What models that think aloud write before their answer."""
 ChatMessage = dict[str, Any]
 
 
@@ -63,15 +66,20 @@ class ChatEndpoint:
         body = {"model": self._model, "messages": messages, "temperature": temperature, "seed": seed, **more}
         content = self._post(body)
         try:
-            answer = content["choices"][0]["message"]["content"]
-        except (KeyError, IndexError, TypeError):
+            choice = content["choices"][0]
+            answer, ended = choice["message"]["content"], choice.get("finish_reason")
+        except (KeyError, IndexError, TypeError, AttributeError):
             return ChatAnswer("", _NO_TEXT)
         usage = content.get("usage")
         tokens = [_count(usage.get(name)) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")]
         self.usage = Usage(
             self.usage.requests + 1, self.usage.prompt_tokens + tokens[0], self.usage.completion_tokens + tokens[1]
         )
-        return ChatAnswer(answer) if isinstance(answer, str) else ChatAnswer("", _NO_TEXT)
+        if not isinstance(answer, str):
+            return ChatAnswer("", _NO_TEXT)
+        if ended == "length":
+            return ChatAnswer("", "the endpoint's answer was cut off: it is longer than asked for")
+        return ChatAnswer(_THOUGHTS.sub("", answer))
 
     def _post(self, body: dict[str, Any]) -> Any:
         """The JSON that the server answers; tried again where it is busy, with longer and longer waits."""

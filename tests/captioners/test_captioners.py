@@ -115,25 +115,37 @@ class TestMini:
         with pytest.raises(InputError, match="writes no captions in 'sw'; it writes: ar, bo"):
             open_captioner(DEFAULT).caption(PHOTOS, "sw", 1)
 
-    @pytest.mark.parametrize("damage", ["decoder", "settings", "shape", "image"])
+    @pytest.mark.parametrize(
+        "damage", ["decoder", "settings", "list", "languages", "shape", "layers", "more layers", "texts", "array", "image", "hub"]
+    )
     def test_a_damaged_folder_is_one_sentence(self, tmp_path, damage):
         folder = tmp_path / "captioner"
         shutil.copytree(files("caplens.captioners").joinpath(DEFAULT), folder)
         (folder / "caplens-manifest.json").unlink()
         settings_file = folder / "captioner.json"
-        content = json.loads(settings_file.read_text(encoding="utf-8"))
+        content, decoder = json.loads(settings_file.read_text(encoding="utf-8")), folder / "decoder.npz"
+        with np.load(decoder) as stored:
+            arrays = dict(stored)
         if damage == "decoder":
-            whole = (folder / "decoder.npz").read_bytes()
-            (folder / "decoder.npz").write_bytes(whole[: len(whole) // 2])
-        elif damage == "settings":
-            settings_file.write_text("{}")
-        elif damage == "shape":
-            content["decoder"]["width"] = 128
-            settings_file.write_text(json.dumps(content))
+            decoder.write_bytes(decoder.read_bytes()[:4_000_000])
+        elif damage == "texts":
+            np.savez(decoder, **{**arrays, "bias": np.array(["a"] * len(arrays["bias"]))})
+        elif damage == "array":
+            np.save(decoder.with_suffix(".npy"), np.zeros(3))
+            decoder.with_suffix(".npy").rename(decoder)
+        elif damage == "layers":
+            np.savez(decoder, **{name: value for name, value in arrays.items() if not name.startswith("layers.3")})
         else:
-            content["image_fingerprint"] = "0"
-            settings_file.write_text(json.dumps(content))
-        with pytest.raises(CaplensError, match=r"Get it again|Train it again"):
+            changes = {"list": [], "languages": {**content["decoder"], "languages": "en"}}
+            changes |= {"shape": {**content["decoder"], "width": 128}, "more layers": {**content["decoder"], "layers": 9}}
+            if damage in changes:
+                content["decoder"] = changes[damage]
+            elif damage == "image":
+                content["image_fingerprint"] = "0"
+            elif damage == "hub":
+                content["image"] = "hf:somebody/something"
+            settings_file.write_text("{}" if damage == "settings" else json.dumps(content))
+        with pytest.raises(CaplensError, match=r"Get (it|the captioner) again|Train it again"):
             open_captioner(str(folder)).caption(PHOTOS, "en", 1)
 
     def test_a_changed_file_is_noticed(self, tmp_path):
@@ -236,7 +248,29 @@ class TestEndpoint:
         assert [hypothesis.text for hypothesis in first.hypotheses] == ["mbwa", "paka"]
         assert second.error == "the endpoint answered with no caption"
         assert Server.seen[0]["response_format"] == {"type": "json_object"}
-        assert "in Swahili, in 3 different" in Server.seen[0]["messages"][0]["content"][0]["text"]
+        asked = Server.seen[0]["messages"][0]["content"][0]["text"]
+        assert "in Swahili" in asked
+        assert "3 different answers" in asked
+
+    def test_ones_own_question_is_asked_however_many_captions_there_are(self, server):
+        Server.answers[:] = [(200, "a dog"), (200, '{"captions": ["a \\ud800 dog"]}')]
+        captioner = open_captioner(server, SearchOptions(question="What is here, in {language}?"))
+        captioner.caption(PHOTOS[:1], "en", 1)
+        (result,) = captioner.caption(PHOTOS[:1], "en", 2)
+        for body in Server.seen:
+            assert body["messages"][0]["content"][0]["text"].startswith("What is here, in English?")
+        # Half of a character cannot be written to a file.
+        assert result.hypotheses[0].text.encode()
+
+    @pytest.mark.parametrize("reason", ["length", "stop"])
+    def test_an_answer_that_was_cut_off_is_no_caption_and_thoughts_are_not_part_of_one(self, server, monkeypatch, reason):
+        content = {"choices": [{"message": {"content": "<think>a dog?</think> a dog"}, "finish_reason": reason}]}
+        monkeypatch.setattr(chat_endpoint.ChatEndpoint, "_post", lambda *_: content)
+        (result,) = open_captioner(server).caption(PHOTOS[:1], "en", 1)
+        if reason == "length":
+            assert "cut off" in result.error
+        else:
+            assert result.hypotheses[0].text == "a dog"
 
     def test_it_is_not_asked_where_nothing_may_leave_the_machine(self, server):
         from caplens.backbones.load_options import LoadOptions
@@ -287,17 +321,36 @@ class TestCaptioning:
         assert [sample.caption for sample in samples] == [f"en {number * 40}" for number in range(5)]
         assert (len(stopped.seen), len(again.seen), report.reused) == (3, 2, 3)
 
-    def test_references_and_ids_stay_and_languages_multiply(self, photos, tmp_path):
+    def test_references_are_those_of_the_language_and_rows_those_of_the_images(self, photos, tmp_path):
         rows = [
             Sample("a", "an old caption", ("a reference",), image="1.png", lang="en"),
+            Sample("a", "ein alter Text", ("eine Referenz",), image="1.png", lang="de"),
             Sample("a", "another", ("another reference",), image="1.png", lang="en"),
         ]
-        samples, _ = package.caption(rows, Counting(), images=photos, langs=["de", "ja"], store=tmp_path / "store")
-        assert [(s.id, s.lang, s.caption, s.references, s.image) for s in samples] == [
-            ("a", "de", "de 40", ("a reference", "another reference"), "1.png"),
-            ("a", "ja", "ja 40", ("a reference", "another reference"), "1.png"),
-        ]
+        expected = {"en": ("a reference", "another reference"), "de": ("eine Referenz",), "ja": ()}
+        for langs in (["de", "ja", "de"], ["en", "de"], []):
+            samples, _ = package.caption(rows, Counting(), images=photos, langs=langs, store=tmp_path / "store")
+            wanted = list(dict.fromkeys(langs)) or ["en", "de"]
+            assert [(s.id, s.lang, s.caption, s.references, s.image) for s in samples] == [
+                ("a", lang, f"{lang} 40", expected[lang], "1.png") for lang in wanted
+            ]
         assert samples[0].system == "counting"
+
+    @pytest.mark.parametrize("langs", [("en", "en"), ("en", "de")])
+    def test_an_id_of_two_images_is_an_error_and_not_a_caption_of_the_wrong_one(self, photos, langs):
+        rows = [Sample("a", image=f"{number}.png", lang=lang) for number, lang in enumerate(langs)]
+        with pytest.raises(InputError, match="names two images"):
+            package.caption(rows, Counting(), images=photos)
+
+    def test_a_captioner_that_returns_too_few_results_is_told(self, photos, tmp_path, monkeypatch):
+        monkeypatch.setattr(Counting, "caption", lambda *_: [])
+        with pytest.raises(CaplensError, match="returned 0 results for 5 images"):
+            package.caption(photos, Counting(), store=tmp_path / "store")
+
+    def test_images_of_a_folder_are_named_as_files_in_it(self, photos, tmp_path):
+        samples, _ = package.caption(photos, Counting(), store=tmp_path / "store")
+        assert [sample.image for sample in samples] == [f"{number}.png" for number in range(5)]
+        assert package.score(samples, ["clipscore"], images=photos, keep_store=False)["clipscore"].scored == 5
 
     def test_the_metric_chooses_the_best_and_the_gain_is_the_difference_of_means(self, photos, tmp_path):
         samples, report = package.caption(photos, Counting(), nbest=3, rerank="length", store=tmp_path / "store")
@@ -329,7 +382,7 @@ class TestCaptioning:
         monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
         out = tmp_path / "out.jsonl"
         assert caplens("caption", examples, "-o", out, "--nbest", 4, "--rerank", "clipscore").status == 0
-        assert caplens("score", out, "-m", "clipscore").status == 0
+        assert caplens("score", out, "--images", examples, "-m", "clipscore").status == 0
         again = caplens("caption", examples, "-o", out, "--nbest", 4, "--rerank", "clipscore", "--json")
         assert json.loads(again.out)["reused"] == 5
 
@@ -339,6 +392,9 @@ class TestCaptioning:
             (["--lang", "quz"], "writes no captions in 'quz'"),
             (["--rerank", "nothing"], "nothing"),
             (["--prices", "1"], "two numbers"),
+            (["--prices", "nan,1"], "two numbers"),
+            (["--captioner", ""], "is not a captioner"),
+            (["--captioner", "captions.jsonl"], "is not a captioner"),
             (["--captioner", "endpoint:http://x/v1"], "name the model"),
             (["-o", "captions.txt"], "names no format"),
         ],
@@ -353,7 +409,7 @@ class TestCaptioning:
     def test_no_images_and_wrong_numbers_are_errors(self, tmp_path):
         with pytest.raises(InputError, match="no image was found"):
             package.caption([Sample("1", "a dog")], Counting())
-        with pytest.raises(InputError, match="between 1 and 1,000"):
+        with pytest.raises(InputError, match="between 1 and 100"):
             package.caption([Sample("1", "a dog")], Counting(), nbest=0)
         with pytest.raises(InputError, match="one metric"):
             package.caption([Sample("1", "a dog")], Counting(), rerank="length,cider")

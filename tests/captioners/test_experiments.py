@@ -1,6 +1,7 @@
 """An experiment from one file: captioners, languages and metrics, a page, and a study of what metrics disagree on."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_captioners_are_compared_by_language_with_a_page_and_a_study(experiment,
     )  # fmt: skip
     assert result["en"].to_dict()["systems"] == by_hand.to_dict()["systems"]
     assert "<html" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    with open_study(said["study"]).reading() as connection:
+    with open_study(next(iter(said["studies"]))).reading() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM items").scalar_one() == 4
     again = caplens("study-run", experiment)
     assert "stays as it is" in again.err
@@ -96,13 +97,22 @@ def test_people_are_asked_where_metrics_disagree_most():
         ('people = "people.jsonl"\n', "", "at least two lines"),
         ('metrics = ["clipscore", "cider", "length"]', 'metrics = ["nothing"]', "nothing"),
         ('mini = "caplens-mini-captioner"', 'mini = "/no/where"', "no such model"),
+        ('mini = "caplens-mini-captioner"', '"../../mini" = "caplens-mini-captioner"', "the name of a file of captions"),
+        ("people.jsonl", "peeple.jsonl", "no such file of captions"),
+        ('images = "photos"', "images = { a = 1 }", "'images' is a text"),
+        ('metrics = ["clipscore", "cider", "length"]', "metrics = []", "'metrics' is a list"),
+        ("resamples = 50", 'baseline = "other"', "none of the systems"),
+        ('references = "test.jsonl"', 'references = "out/captions/mini.jsonl"', "mini.jsonl"),
     ],
 )
-def test_a_wrong_file_is_one_sentence(experiment, caplens, old, new, words):
+def test_a_wrong_file_is_one_sentence(experiment, caplens, tmp_path, old, new, words):
+    (tmp_path / "out" / "captions").mkdir(parents=True)
+    shutil.copy(tmp_path / "test.jsonl", tmp_path / "out" / "captions" / "mini.jsonl")
     experiment.write_text(experiment.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     run = caplens("study-run", experiment)
     assert run.status == 2
     assert words in run.err
+    assert (tmp_path / "out" / "captions" / "mini.jsonl").read_bytes() == (tmp_path / "test.jsonl").read_bytes()
 
 
 def test_a_folder_of_images_is_captioned_in_all_languages(tmp_path, experiment):
@@ -112,7 +122,7 @@ def test_a_folder_of_images_is_captioned_in_all_languages(tmp_path, experiment):
     )  # fmt: skip
     report = run_experiment(content)
     assert list(report.comparison) == ["ja", "tr"]
-    assert report.study is None
+    assert report.studies == {}
     with pytest.raises(InputError, match="writes no captions"):
         run_experiment(
             Experiment({"one": "caplens-mini-captioner", "two": "x.jsonl"}, tmp_path / "photos", tmp_path / "x", langs=["sw"])

@@ -69,10 +69,19 @@ JOBS = [
     Job("check", "check many.jsonl --images {examples} --store store -o out.csv", ("out.csv",)),
     Job("check page", "check many.jsonl --images {examples} --store store -o out.html", ("out.html",)),
     Job("filter", "filter many.jsonl out.jsonl --images {examples} --store store --keep-top 30%", ("out.jsonl",)),
+    Job("filter partitions", "filter many.jsonl out --images {examples} --store store --keep-top 30%", ("out/result.json",)),
+    Job("caption", "caption {examples} -o out.jsonl --lang en,de,zh --nbest 3 --rerank clipscore --store store", ("out.jsonl",)),
     Job("study export", "study export study.db -o out.jsonl", ("out.jsonl",), "sqlalchemy"),
     Job("drift", "drift scores.json later.json -o out.json", ("out.json",)),
     Job("report", "report scores.json -o out.html", ("out.html",)),
     Job("train prmcs", f"train prmcs {{good}} {_TRAIN}", _TRAINED, "torch"),
+    Job(
+        "train captioner",
+        "train captioner {good} --images {examples} --device cpu --out run --set train.captions=8 --set train.steps=8"
+        " --set decoder.layers=1 --set validation.share=0.2 --set reward.steps=3 --set reward.photos=2",
+        ("run/reward.safetensors", "run/model/decoder.npz"),
+        "torch",
+    ),
     Job("train mclipscore", f"train mclipscore {{good}} --ratings rated.jsonl {_TRAIN}", _TRAINED, "torch"),
 ]
 

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import random
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -27,9 +28,11 @@ from fuzz.layouts import CROSSMODAL, LAYOUTS
 from PIL import Image
 
 import caplens
+from caplens.api.experiments import Experiment
 from caplens.backbones import load_backbone
 from caplens.backbones.hub import MANIFEST
 from caplens.backbones.mini import FILES, mini_folder
+from caplens.captioners import open_captioner
 from caplens.cli.main import main
 from caplens.data import SampleFile, read_references
 from caplens.embed.images import UnreadableError, decode
@@ -38,6 +41,7 @@ from caplens.human.settings import StudySettings
 from caplens.metrics.document_frequency import DocumentFrequency
 from caplens.metrics.external import ExternalScores
 from caplens.metrics.pair_statistics import PairStatistics
+from caplens.partitions.planning import read_machines
 from caplens.results.loading import load_results
 from caplens.text.fasttext_file import read_fasttext_labels
 from caplens.text.subwords import Subwords
@@ -112,6 +116,16 @@ REFERENCES = {
 STUDY = (
     b'title = "Alt texts"\ntask = "rate"\nreplication = 5\ncriteria = ["fluency", "adequacy"]\ngold_share = 0.1\n'
     b'[guidelines]\nen = "Be kind."\n[[scale]]\nvalue = 1\nname = "yes"\n[[scale]]\nvalue = 0\nname = "no"\nmeaning = "never"\n'
+)
+
+
+MACHINES = (
+    b'[[machine]]\nname = "big"\ncores = 64\nprice = 2.5\ngpu = true\n[machine.rates]\n'
+    b'"caplens-mini" = { images = 100, texts = 1000.5 }\n[[machine]]\nname = "small"\ncores = 2\n'
+)
+EXPERIMENT = (
+    b'images = "photos"\noutput = "out"\nreferences = "test.jsonl"\nmetrics = ["clipscore", "cider"]\nlangs = ["en", "de"]\n'
+    b'side_by_side = 2\nnbest = 3\nrerank = "length"\n[systems]\nmini = "caplens-mini-captioner"\npeople = "people.jsonl"\n'
 )
 
 
@@ -355,6 +369,13 @@ def commands() -> list[Target]:
             command("score", "{folder}/captions.jsonl", "-m", "length", "--calibration", "{file}", "-f", "csv"),
         ),
         Target("study settings", {"study.toml": STUDY}, lambda _, path: StudySettings.read(path)),
+        Target("machines", {"machines.toml": MACHINES}, lambda _, path: read_machines(path)),
+        Target("experiment", {"study.toml": EXPERIMENT}, lambda _, path: Experiment.read(path)),
+        Target("captioner settings", {"captioner.json": _captioner()}, _open_captioner),
+        Target(
+            "caption", captions, command("caption", "{file}", "--images", "{folder}", "-o", "{folder}/said.csv", "--no-store")
+        ),
+        Target("filter partitions", captions, command("filter", "{file}", "{folder}/kept", "-m", "length", "--keep-top", "50%")),
         Target("drift", results, command("drift", "{folder}/scores.json", "{file}", "--resamples", "10")),
         Target("report", results, command("report", "{file}", "-o", "{folder}/report.html", "-q")),
         Target(
@@ -372,6 +393,21 @@ def _benchmark(name: str) -> Callable[[Path, Path], None]:
         caplens.bench(name, path.parent, ["length", "bleu1"], resamples=2, lang="id" if name == "marvl" else "en")
 
     return run
+
+
+def _captioner() -> bytes:
+    return files("caplens.captioners").joinpath("caplens-mini-captioner", "captioner.json").read_bytes()
+
+
+def _open_captioner(folder: Path, path: Path) -> None:
+    """The settings in a folder with the weights of the captioner inside the package."""
+    home = folder / "captioner"
+    home.mkdir(exist_ok=True)
+    shutil.copyfile(path, home / "captioner.json")
+    weights = Path(str(files("caplens.captioners").joinpath("caplens-mini-captioner", "decoder.npz")))
+    if not (home / "decoder.npz").exists():
+        (home / "decoder.npz").symlink_to(weights)
+    open_captioner(str(home)).caption([Image.new("RGB", (8, 8))], "en", 1)
 
 
 def _crossmodal(folder: Path, path: Path) -> None:

@@ -11,6 +11,7 @@ from caplens.backbones.mini import MiniBackbone
 from caplens.captioners.detokenize import written
 from caplens.data.sample import Sample
 from caplens.errors import InputError
+from caplens.metrics.base import Metric
 from caplens.metrics.cider import Cider
 from caplens.metrics.options import ScoringOptions
 from caplens.metrics.registry import get_metric, needs_encoder
@@ -40,12 +41,7 @@ class CaptionReward:
 
     def __init__(self, settings: RewardSettings, photos: Photos, backbone: MiniBackbone, languages: Sequence[str]) -> None:
         self._photos, self._backbone, self._languages, self._settings = photos, backbone, languages, settings
-        options = ScoringOptions(keep_store=False, model=backbone if needs_encoder(settings.metric) else None)
-        metric = get_metric(settings.metric, options)
-        if metric.needs_all_captions and not isinstance(metric, Cider):
-            raise InputError(
-                f"reward.metric: {metric.name} needs all captions at once, and cannot score one that was just drawn."
-            )
+        metric = reward_metric(settings.metric, backbone)
         if isinstance(metric, Cider):
             counted = count_documents(
                 (self._sample(row, lang, "") for row, captions in enumerate(photos.captions) for lang in captions), None, None
@@ -71,6 +67,14 @@ class CaptionReward:
         if self._settings.repetition:
             rewards = rewards - self._settings.repetition * np.array([repeated_share(caption) for caption in tokens])
         return torch.from_numpy(rewards.astype(np.float32))
+
+
+def reward_metric(name: str, backbone: MiniBackbone) -> Metric:
+    """The metric of a reward; an error for one that cannot score single captions."""
+    metric = get_metric(name, ScoringOptions(keep_store=False, model=backbone if needs_encoder(name) else None))
+    if metric.needs_all_captions and not isinstance(metric, Cider):
+        raise InputError(f"reward.metric: {metric.name} needs all captions at once, and cannot score one that was just drawn.")
+    return metric
 
 
 def repeated_share(tokens: Sequence[int]) -> float:

@@ -29,7 +29,7 @@ from caplens.progress import logger
 from caplens.training.captioner.data import CaptionTable, feature_maps, split_photos
 from caplens.training.captioner.networks import CaptionDecoder
 from caplens.training.captioner.recipe import CaptionerRecipe
-from caplens.training.captioner.rewards import CaptionReward
+from caplens.training.captioner.rewards import CaptionReward, reward_metric
 from caplens.training.loop.fit import Schedule, Validation
 from caplens.training.loop.run import Run
 from caplens.training.recipes.pairs import Photos
@@ -80,6 +80,9 @@ def train_captioner(samples: Iterable[Sample], job: CaptionerJob) -> Path:
         raise InputError(f"{job.model}: a captioner is trained on caplens-mini, or on a model that caplens trained from it.")
     photos = Photos(samples)
     languages = tuple(sorted({lang for captions in photos.captions for lang in captions}))
+    if recipe.reward.steps:
+        # Now, and not after hours of training.
+        reward_metric(recipe.reward.metric, backbone)
     start = None if job.start is None else _opened(job.start, backbone, languages)
     device = choose_device(job.device, torch)
     given = {
