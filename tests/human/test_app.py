@@ -172,6 +172,11 @@ def test_the_example_works_and_a_bad_sheet_is_said(app, browser, tmp_path):
     assert "/tmp" not in message
     page.get_by_role("button", name="Try an example").click()
     page.locator("#counts").wait_for(timeout=60_000)
+    card = page.locator(".check").first
+    suggestion = card.locator("bdi").inner_text()
+    card.get_by_role("button", name="Use this caption").click()
+    card.locator(".kept").filter(has_text="taken over").wait_for()
+    assert card.locator("textarea").input_value() == suggestion
     assert "to fix" in page.locator("#counts").inner_text()
     assert page.locator(".check img").first.evaluate("image => image.decode().then(() => image.naturalWidth > 50)")
     context.close()
