@@ -22,7 +22,7 @@ from caplens.errors import InputError
 from caplens.training.captioner.data import CaptionTable
 from caplens.training.captioner.networks import CaptionDecoder
 from caplens.training.captioner.recipe import CaptionerRecipe
-from caplens.training.captioner.rewards import repeated_share
+from caplens.training.captioner.rewards import repeated_share, self_critical
 from caplens.training.captioner.train import CaptionerJob, train_captioner
 from caplens.training.recipes.pairs import Photos
 from caplens.training.recipes.recipe import read_recipe
@@ -230,6 +230,39 @@ def test_a_vision_transformer_and_mt5_learn_to_caption_and_write_what_the_librar
         assert result.hypotheses[0].text == parts.tokenizer.decode(expected, skip_special_tokens=True)
     with pytest.raises(InputError, match="writes no captions in 'fr'; it writes: de, en"):
         captioner.check_language("fr")
+
+
+@pytest.mark.slow
+def test_a_vision_transformer_and_mt5_are_trained_with_a_metric_as_reward(samples, tmp_path):
+    """The reward is the length of a caption: captions become longer."""
+    need("transformers")
+    import tiny_captioners
+
+    from caplens.training.captioner.vit_mt5 import VitMt5Job, VitMt5Recipe, train_vit_mt5
+
+    vit, mt5 = str(tiny_captioners.vit(tmp_path / "vit")), str(tiny_captioners.mt5(tmp_path / "mt5"))
+    changes = ["train.steps=60", "train.captions=16", "train.rate=2e-2", "train.constant=60", "train.longest=12"]
+    reward = ["reward.steps=40", 'reward.metric="length"', "reward.photos=8", "reward.rate=1e-2"]
+    lengths = []
+    for name, more in (("plain", []), ("longer", reward)):
+        job = VitMt5Job(vit, mt5, tmp_path / name, read_recipe(VitMt5Recipe, None, [*changes, *more]), 0, "cpu")
+        said = _captions(f"vit-mt5:{train_vit_mt5(samples, job)}", samples[:12], "en")
+        lengths.append(np.mean([len(text.split()) for text in said]))
+    assert lengths[1] > lengths[0] + 2
+
+
+def test_the_loss_of_drawn_captions_is_that_of_the_equation():
+    rewards, samples = torch.tensor([1.0, 0.0, 0.5, 0.5]), 2
+    logits, ids = (
+        torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(0)),
+        torch.tensor([[1, 2, 0], [3, 2, 2], [4, 0, 0], [1, 1, 1]]),
+    )
+    expected = 0.0
+    for row, advantage in enumerate([1.0, -1.0, 0.0, 0.0]):
+        tokens = [(place, token) for place, token in enumerate(ids[row].tolist()) if token != PADDING]
+        mean = np.mean([logits[row, place].log_softmax(-1)[token].item() for place, token in tokens])
+        expected -= advantage * mean / 4
+    assert self_critical(rewards, logits, ids, PADDING, samples).item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_rate_of_t5_is_constant_and_then_falls_with_the_root():

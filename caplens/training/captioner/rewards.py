@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from caplens.backbones.mini import MiniBackbone
-from caplens.captioners.detokenize import written
+from caplens.backbones.base import Backbone
 from caplens.data.sample import Sample
 from caplens.errors import InputError
 from caplens.metrics.base import Metric
@@ -22,10 +21,7 @@ from caplens.training.recipes.pairs import Photos
 
 
 class CaptionReward:
-    """Rewards by a metric.
-
-    CIDEr takes its document frequencies from the captions of all photos; a metric that looks at images does so with the model
-    whose feature maps the captioner reads.
+    """Rewards by a metric. CIDEr takes its document frequencies from the captions of all photos.
 
     Parameters
     ----------
@@ -34,13 +30,11 @@ class CaptionReward:
     photos
         The photos with people's captions, which are the references.
     backbone
-        The model.
-    languages
-        The languages, by their numbers.
+        The model of metrics that look at images.
     """
 
-    def __init__(self, settings: RewardSettings, photos: Photos, backbone: MiniBackbone, languages: Sequence[str]) -> None:
-        self._photos, self._backbone, self._languages, self._settings = photos, backbone, languages, settings
+    def __init__(self, settings: RewardSettings, photos: Photos, backbone: Backbone | str) -> None:
+        self._photos, self._settings = photos, settings
         metric = reward_metric(settings.metric, backbone)
         if isinstance(metric, Cider):
             counted = count_documents(
@@ -53,14 +47,11 @@ class CaptionReward:
         references = tuple(self._photos.captions[row].get(lang, ()))
         return Sample(str(row), caption or "-", references, image=self._photos.images[row], lang=lang)
 
-    def __call__(self, rows: Sequence[int], langs: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        """The reward of each caption: rows of photos, numbers of languages, and token ids."""
-        end = self._backbone.subwords.end
-        tokens = [row[: row.index(end)] if end in row else list(row) for row in ids]
-        samples = [
-            self._sample(row, lang, written(self._backbone.subwords.decode(caption), lang))
-            for row, lang, caption in zip(rows, [self._languages[lang] for lang in langs], tokens, strict=True)
-        ]
+    def __call__(
+        self, rows: Sequence[int], langs: Sequence[str], texts: Sequence[str], tokens: Sequence[Sequence[int]]
+    ) -> Tensor:
+        """The reward of each caption: rows of photos, languages, texts, and the tokens among which repetitions are counted."""
+        samples = [self._sample(*caption) for caption in zip(rows, langs, texts, strict=True)]
         scores = run_metrics(samples, [self._metric], require_scores=False)[self._metric.name].values
         # A caption without a token has no score, and deserves none.
         rewards = np.nan_to_num(scores, nan=0.0)
@@ -69,7 +60,21 @@ class CaptionReward:
         return torch.from_numpy(rewards.astype(np.float32))
 
 
-def reward_metric(name: str, backbone: MiniBackbone) -> Metric:
+def self_critical(rewards: Tensor, logits: Tensor, ids: Tensor, padding: int, samples: int) -> Tensor:
+    """The loss of captions that were drawn, `samples` of each photo side by side.
+
+    It is minus the mean log-probability of a caption's tokens times how far its reward is above the mean of those of the other
+    captions of its photo (Rennie et al. 2017, with the baseline of Luo 2020).
+    """
+    present = ids != padding
+    chosen = logits.float().log_softmax(-1).gather(2, ids.clamp(min=0)[:, :, None])[:, :, 0]
+    log_probabilities = (chosen * present).sum(1) / present.sum(1).clamp(min=1)
+    by_photo = rewards.to(logits.device).view(-1, samples)
+    others = (by_photo.sum(1, keepdim=True) - by_photo) / (samples - 1)
+    return -((by_photo - others).flatten() * log_probabilities).mean()
+
+
+def reward_metric(name: str, backbone: Backbone | str) -> Metric:
     """The metric of a reward; an error for one that cannot score single captions."""
     metric = get_metric(name, ScoringOptions(keep_store=False, model=backbone if needs_encoder(name) else None))
     if metric.needs_all_captions and not isinstance(metric, Cider):

@@ -21,6 +21,7 @@ from caplens.backbones.registry import load_backbone
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners import mini
 from caplens.captioners.base import SearchOptions
+from caplens.captioners.detokenize import written
 from caplens.captioners.mini import DECODER, SETTINGS
 from caplens.captioners.mini_decoder import DecoderShape, quantized
 from caplens.data.sample import Sample
@@ -29,7 +30,7 @@ from caplens.progress import logger
 from caplens.training.captioner.data import CaptionTable, feature_maps, split_photos
 from caplens.training.captioner.networks import CaptionDecoder
 from caplens.training.captioner.recipe import CaptionerRecipe
-from caplens.training.captioner.rewards import CaptionReward, reward_metric
+from caplens.training.captioner.rewards import CaptionReward, reward_metric, self_critical
 from caplens.training.loop.fit import Schedule, Validation
 from caplens.training.loop.run import Run
 from caplens.training.recipes.pairs import Photos
@@ -180,32 +181,25 @@ class _Training:
         return float(np.mean([total / tokens for total, tokens in sums.values()]))
 
     def by_reward(self, decoder: CaptionDecoder, trained: Photos, rows: Sequence[int]) -> CaptionDecoder:
-        """The decoder after self-critical training.
-
-        The loss of a drawn caption is minus its log-probability times how far its reward is above the mean of those of the other
-        captions that were drawn for the photo (Rennie et al. 2017, with the baseline of Luo 2020).
-        """
+        """The decoder after self-critical training."""
         settings, table, subwords = self._recipe.reward, self._table(trained), self._backbone.subwords
-        reward = CaptionReward(settings, trained, self._backbone, self._shape.languages)
+        reward, languages = CaptionReward(settings, trained, self._backbone), self._shape.languages
         maps, row_of, likelihood = self._maps, torch.tensor(rows, device=self._device), self._recipe.train
 
         def loss_at(_: int, rng: Generator) -> Tensor:
             people = table.draw(settings.photos, likelihood.balance, rng)
             photos, langs = (column.repeat_interleave(settings.samples) for column in (people.photos, people.langs))
             features = maps[row_of[photos]]
+            # Without dropout: these are the probabilities with which the captions are drawn.
             decoder.eval()
             ids = decoder.sample(features, langs, subwords.end, subwords.padding)
-            decoder.train()
-            rewards = reward(photos.tolist(), langs.tolist(), ids.tolist()).view(-1, settings.samples).to(self._device)
-            others = (rewards.sum(1, keepdim=True) - rewards) / (settings.samples - 1)
-            # Without dropout: these are the probabilities with which the captions were drawn.
-            decoder.eval()
             logits = decoder(features, langs, ids[:, :-1])
             decoder.train()
-            chosen = logits.float().log_softmax(-1).gather(2, ids[:, :, None])[:, :, 0]
-            present = ids != subwords.padding
-            log_probabilities = (chosen * present).sum(1) / present.sum(1)
-            loss: Tensor = -((rewards - others).flatten() * log_probabilities).mean()
+            tokens = [row[: row.index(subwords.end)] if subwords.end in row else row for row in ids.tolist()]
+            codes = [languages[lang] for lang in langs.tolist()]
+            texts = [written(subwords.decode(caption), lang) for caption, lang in zip(tokens, codes, strict=True)]
+            rewards = reward(photos.tolist(), codes, texts, tokens)
+            loss = self_critical(rewards, logits, ids, subwords.padding, settings.samples)
             if settings.likelihood:
                 logits = decoder(maps[row_of[people.photos]], people.langs, people.ids[:, :-1])
                 loss = loss + settings.likelihood * _cross_entropy(logits, people.ids, subwords.padding, 0.0)

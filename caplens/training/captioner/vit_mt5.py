@@ -13,12 +13,15 @@ from torch import Generator, Tensor
 from caplens.backbones.hub import CONFIGURATION, MCLIP, find_model, model_files
 from caplens.backbones.hub import fingerprint as fingerprint_of
 from caplens.backbones.manifest import writing_model
+from caplens.backbones.mini import DEFAULT
 from caplens.backbones.torch_backbone import choose_device
 from caplens.captioners.vit_mt5 import MT5, PROJECTION, SETTINGS, VIT, Parts, language_tokens, open_parts
 from caplens.data.sample import Sample
 from caplens.embed.images import UnreadableError, decode
 from caplens.errors import InputError
 from caplens.training.captioner.data import split_photos
+from caplens.training.captioner.recipe import RewardSettings
+from caplens.training.captioner.rewards import CaptionReward, reward_metric, self_critical
 from caplens.training.loop.fit import Schedule, Validation
 from caplens.training.loop.run import Run
 from caplens.training.loop.towers import write_weights
@@ -56,6 +59,7 @@ class VitMt5Recipe(Recipe):
     package = "caplens.training.captioner"
 
     train: VitMt5Settings
+    reward: RewardSettings
     validation: HeldOutSettings
     data: DataSettings
 
@@ -103,6 +107,9 @@ def train_vit_mt5(samples: Iterable[Sample], job: VitMt5Job) -> Path:
     run = Run(job.folder, recipe.to_dict(), job.seed, device, given, job.tensorboard, half)
     run.check()
     torch.manual_seed(job.seed)
+    if recipe.reward.steps:
+        # Now, and not after hours of training.
+        reward_metric(recipe.reward.metric, DEFAULT)
     parts = open_parts(*folders)
     parts.network.vit.requires_grad_(not recipe.train.frozen)
     network = parts.network.to(device)
@@ -112,7 +119,8 @@ def train_vit_mt5(samples: Iterable[Sample], job: VitMt5Job) -> Path:
     trained = batches.by_language(rows)
 
     def loss_at(step: int, _: Generator) -> Tensor:
-        loss: Tensor = network(*batches.tensors(batches.draw(trained, np.random.default_rng([job.seed, step]))))
+        captions = batches.draw(trained, np.random.default_rng([job.seed, step]), recipe.train.captions)
+        loss: Tensor = network(*batches.tensors(captions))
         return loss
 
     def measure() -> float:
@@ -130,7 +138,45 @@ def train_vit_mt5(samples: Iterable[Sample], job: VitMt5Job) -> Path:
         return run.fit("vit-mt5", {"network": network}, loss_at, schedule, validation=validation)["network"].state_dict()
 
     run.stage("vit-mt5", network, train)
+    if recipe.reward.steps:
+        _train_by_reward(run, recipe, parts, batches, trained, photos)
     return _save(job, parts, sorted(batches.languages))
+
+
+def _train_by_reward(
+    run: Run, recipe: VitMt5Recipe, parts: Parts, batches: "_Batches", trained: dict[str, list[Caption]], photos: Photos
+) -> None:
+    """Self-critical training."""
+    settings, network, tokenizer = recipe.reward, parts.network, parts.tokenizer
+    reward = CaptionReward(settings, photos, DEFAULT)
+
+    def loss_at(step: int, _: Generator) -> Tensor:
+        people = batches.draw(trained, np.random.default_rng([run.seed, step, 1]), settings.photos)
+        pixels, langs, mask, labels = batches.tensors(people)
+        repeated = [column.repeat_interleave(settings.samples, 0) for column in (pixels, langs, mask)]
+        network.eval()
+        with torch.no_grad():
+            drawn = network.mt5.generate(
+                **network.inputs(*repeated), do_sample=True, top_k=0, max_new_tokens=recipe.train.longest
+            )  # fmt: skip
+        # The first token begins every caption; what follows the end marker is padding.
+        ids = drawn[:, 1:].masked_fill(drawn[:, 1:] == tokenizer.pad_token_id, _IGNORED)
+        logits = network.mt5(**network.inputs(*repeated), labels=ids).logits
+        network.train()
+        captions = [caption for caption in people for _ in range(settings.samples)]
+        tokens = [[token for token in row if token not in (_IGNORED, tokenizer.eos_token_id)] for row in ids.tolist()]
+        texts = tokenizer.batch_decode(drawn, skip_special_tokens=True)
+        rows, codes = [caption.row for caption in captions], [caption.lang for caption in captions]
+        loss = self_critical(reward(rows, codes, texts, tokens), logits, ids, _IGNORED, settings.samples)
+        return loss + settings.likelihood * network(pixels, langs, mask, labels) if settings.likelihood else loss
+
+    def train() -> dict[str, Tensor]:
+        schedule = Schedule(
+            settings.steps, settings.rate, 0.0, 0.02, recipe.train.average, recipe.train.clip, constant=True, adafactor=True
+        )
+        return run.fit("reward", {"network": network}, loss_at, schedule)["network"].state_dict()
+
+    run.stage("reward", network, train)
 
 
 class _Batches:
@@ -148,11 +194,11 @@ class _Batches:
                 captions.setdefault(lang, []).extend(Caption(row, text, lang) for text in texts)
         return captions
 
-    def draw(self, captions: dict[str, list[Caption]], rng: np.random.Generator) -> list[Caption]:
+    def draw(self, captions: dict[str, list[Caption]], rng: np.random.Generator, count: int) -> list[Caption]:
         """Captions at random: a language by its number of captions to the power of `balance`, then a caption of it."""
         langs = sorted(captions)
         chances = np.array([len(captions[lang]) for lang in langs], dtype=np.float64) ** self._settings.balance
-        chosen = rng.choice(len(langs), self._settings.captions, p=chances / chances.sum())
+        chosen = rng.choice(len(langs), count, p=chances / chances.sum())
         return [captions[langs[lang]][rng.integers(len(captions[langs[lang]]))] for lang in chosen]
 
     def tensors(self, captions: Sequence[Caption]) -> tuple[Tensor, ...]:
