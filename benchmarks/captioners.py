@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import kendalltau
@@ -98,6 +98,8 @@ REWARDED: dict[str, tuple[str, list[str]]] = {
                   "reward.repetition=1.0", "reward.likelihood=0.05"]),
 }  # fmt: skip
 """Name -> training data, and how `mini` was trained further: with a metric as reward."""
+SHIPPED = "clipguard"
+"""The one that is caplens-mini-captioner."""
 METRICS = ["cider", "bleu4", "clipscore", "refclipscore"]
 
 
@@ -111,26 +113,36 @@ def captioned(out: Path, name: str, part: str, lang: str, photos: int, **more: A
     return samples, len(samples) / (time.perf_counter() - start)
 
 
-def scored(out: Path, samples: Iterable[Sample]) -> dict[str, float]:
-    result = score(samples, METRICS, images=out / "photos", resamples=0, store=out / "store")
-    return {name: 100 * result[name].corpus for name in METRICS}
+class Score(NamedTuple):
+    """A corpus score times 100, and half the width of its interval."""
+
+    value: float
+    half: float
 
 
-def line(name: str, values: Mapping[str, float]) -> str:
-    return f"| {name} | " + " | ".join(f"{values[metric]:.1f}" for metric in METRICS) + " |"
+def scored(out: Path, samples: Iterable[Sample]) -> dict[str, Score]:
+    result = score(samples, METRICS, images=out / "photos", store=out / "store")
+    intervals = {name: result.intervals[name] for name in METRICS}
+    return {name: Score(100 * result[name].corpus, 50 * (high - low)) for name, (low, high) in intervals.items()}
+
+
+def line(name: str, scores: Mapping[str, Score]) -> str:
+    return f"| {name} | " + " | ".join(f"{scores[metric].value:.1f} ± {scores[metric].half:.1f}" for metric in METRICS) + " |"
 
 
 def measure(out: Path, photos: int) -> None:
     known = {caption for file in ("train.jsonl",) for caption in _english(out / file)}
-    systems: dict[str, dict[str, dict[str, float]]] = {}
+    systems: dict[str, dict[str, dict[str, Score]]] = {}
     langs = sorted({str(sample.lang) for sample in SampleFile(out / "dev.jsonl", caption_required=False)})
     for lang in langs:
         part = "test" if lang in TEST_LANGUAGES else "dev"
         print(f"\n{lang}, {part} photos\n| captioner | " + " | ".join(METRICS) + " |\n|---|---|---|---|---|")
-        for name in CAPTIONERS:
+        for name in (*CAPTIONERS, SHIPPED):
             samples, speed = captioned(out, name, part, lang, photos)
-            systems.setdefault(lang, {})[name] = scored(out, samples)
-            print(line(name, systems[lang][name]), flush=True)
+            scores = scored(out, samples)
+            if name in CAPTIONERS:
+                systems.setdefault(lang, {})[name] = scores
+            print(line(name, scores), flush=True)
             if lang == "en":
                 texts = [str(sample.caption) for sample in samples]
                 copied = sum(" ".join(words_of(text)) in known for text in texts) / len(texts)
@@ -138,7 +150,8 @@ def measure(out: Path, photos: int) -> None:
     print("\nKendall's tau between the orders of captioners, mean over languages")
     for first, second in combinations(METRICS, 2):
         taus = [
-            kendalltau(*([values[m] for values in of.values()] for m in (first, second))).statistic for of in systems.values()
+            kendalltau(*([scores[m].value for scores in of.values()] for m in (first, second))).statistic
+            for of in systems.values()
         ]
         print(f"| {first} | {second} | {np.mean(taus):.2f} |")
 

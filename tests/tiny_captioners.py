@@ -155,7 +155,55 @@ def paligemma(folder: Path) -> Path:
     return folder
 
 
-def _word_tokenizer(words, bos="</s>", eos="</s>"):
+def qwen2_vl(folder: Path) -> Path:
+    transformers = _seeded()
+    marks = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
+    fast = _word_tokenizer(["<pad>", "<unk>", "<|im_end|>", *marks, "user", *WORDS[5:]], "<|im_end|>", "<|im_end|>", marks)
+    fast.padding_side, fast.image_token, fast.video_token = "left", marks[2], marks[3]
+    config = transformers.Qwen2VLConfig(
+        text_config={
+            **SMALL, "hidden_size": 32, "vocab_size": len(fast), "num_key_value_heads": 1, "max_position_embeddings": 512,
+            "rope_scaling": {"rope_type": "default", "type": "mrope", "mrope_section": [2, 3, 3]},
+            "bos_token_id": 2, "eos_token_id": 2, "pad_token_id": 0,
+        },
+        vision_config={"depth": 2, "embed_dim": 16, "hidden_size": 32, "num_heads": 2, "mlp_ratio": 2, "patch_size": 14},
+        vision_start_token_id=3, vision_end_token_id=4, image_token_id=5, video_token_id=6,
+    )  # fmt: skip
+    _varied(transformers.Qwen2VLForConditionalGeneration(config)).save_pretrained(folder)
+    template = CHAT.replace("<image>", " ".join((marks[0], marks[2], marks[1])))
+    images = transformers.Qwen2VLImageProcessor(min_pixels=28 * 28 * 2, max_pixels=28 * 28 * 4)
+    videos = transformers.Qwen2VLVideoProcessor()
+    transformers.Qwen2VLProcessor(images, fast, video_processor=videos, chat_template=template).save_pretrained(folder)
+    return folder
+
+
+def florence2(folder: Path) -> Path:
+    transformers = _seeded()
+    fast = _word_tokenizer(
+        ["<pad>", "<unk>", "</s>", "<s>", "<image>", "what", "does", "the", "image", "describe", "?", *WORDS[5:]]
+    )
+    vision = transformers.Florence2VisionConfig(
+        embed_dim=(16, 16), depths=(1, 1), num_heads=(2, 2), num_groups=(2, 2), patch_size=(7, 3), patch_stride=(4, 2),
+        patch_padding=(3, 1), patch_prenorm=(False, True), window_size=2, projection_dim=16, max_position_embeddings=20,
+    )  # fmt: skip
+    text = transformers.BartConfig(
+        vocab_size=len(fast), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=128, pad_token_id=0, bos_token_id=3, eos_token_id=2,
+        decoder_start_token_id=2, forced_eos_token_id=2,
+    )  # fmt: skip
+    config = transformers.Florence2Config(vision_config=vision.to_dict(), text_config=text.to_dict(), image_token_id=4)
+    _varied(transformers.Florence2ForConditionalGeneration(config)).save_pretrained(folder)
+    images = transformers.CLIPImageProcessor(size={"height": SIDE, "width": SIDE}, do_center_crop=False)
+    images.image_seq_length = 17
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=fast.backend_tokenizer, pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+        extra_special_tokens={"image_token": "<image>"},
+    )  # fmt: skip
+    transformers.Florence2Processor(images, fast).save_pretrained(folder)
+    return folder
+
+
+def _word_tokenizer(words, bos="</s>", eos="</s>", further=("<image>",)):
     import tokenizers
     import transformers
 
@@ -165,11 +213,14 @@ def _word_tokenizer(words, bos="</s>", eos="</s>"):
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", bos_token=bos, eos_token=eos,
-        additional_special_tokens=["<image>"],
+        additional_special_tokens=list(further),
     )  # fmt: skip
 
 
 FAMILIES = {
-    "blip": tiny_models.captioner, "blip-2": blip2, "git": git, "encoder-decoder": encoder_decoder, "llava": llava,
-    "paligemma": paligemma,
+    "blip": tiny_models.captioner, "blip-2": blip2, "git": git, "encoder-decoder": encoder_decoder, "florence-2": florence2,
+    "llava": llava, "paligemma": paligemma, "qwen2-vl": qwen2_vl,
 }  # fmt: skip
+ASKED = {"paligemma": "caption en", "florence-2": "<CAPTION>"}
+"""What those are asked that have a task in words."""
+CHATTING = {"llava", "qwen2-vl"}
