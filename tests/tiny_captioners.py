@@ -188,8 +188,8 @@ def florence2(folder: Path) -> Path:
     )  # fmt: skip
     text = transformers.BartConfig(
         vocab_size=len(fast), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=128, pad_token_id=0, bos_token_id=3, eos_token_id=2,
-        decoder_start_token_id=2, forced_eos_token_id=2,
+        decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=128, pad_token_id=0,
+        bos_token_id=3, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2,
     )  # fmt: skip
     config = transformers.Florence2Config(vision_config=vision.to_dict(), text_config=text.to_dict(), image_token_id=4)
     _varied(transformers.Florence2ForConditionalGeneration(config)).save_pretrained(folder)
