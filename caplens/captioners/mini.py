@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from PIL.Image import Image
 
-from caplens.backbones.hub import Layout, ensure_unchanged, find_model, fingerprint, folder_of, read_json
+from caplens.backbones.hub import Layout, ensure_unchanged, find_model, fingerprint, read_json
 from caplens.backbones.manifest import check_manifest
-from caplens.backbones.mini import VERSIONS, MiniBackbone
+from caplens.backbones.mini import MiniBackbone
 from caplens.backbones.registry import is_mini, load_backbone
 from caplens.captioners.base import ImageCaptions, SearchOptions, language_not_written
 from caplens.captioners.beam_search import beam_search
@@ -63,7 +63,7 @@ class MiniCaptioner:
             raise InputError(
                 f"{folder / SETTINGS}: this does not describe a captioner of caplens ({error!r}). Get it again."
             ) from None
-        if not (is_mini(image) and (image in VERSIONS or folder_of(image) is not None)):
+        if not is_mini(image):
             raise InputError(f"{folder}: {image!r} is not caplens-mini or the folder of such a model. Get the captioner again.")
         backbone = load_backbone(image)
         if not isinstance(backbone, MiniBackbone) or backbone.fingerprint != image_fingerprint:
