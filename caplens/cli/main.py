@@ -52,6 +52,8 @@ COMMANDS = {
 _INTERRUPTED = 130
 """The exit status of a program that was interrupted, as shells have it."""
 _interrupted = False
+_signals = 0
+"""How often somebody asked."""
 _ended = False
 """Whether the command has its status; an interrupt no longer changes it then."""
 _MOMENT = 0.01
@@ -91,19 +93,20 @@ def _system_error(problem: BaseException) -> str:
 
 def _stop(*_: object) -> None:
     """End the program in good order; at once if asked again."""
-    global _interrupted
-    if _interrupted:
+    global _interrupted, _signals
+    _signals += 1
+    if _signals > 1:
         os._exit(_INTERRUPTED)
-    _interrupted = True
     if not _ended:
+        _interrupted = True
         sys.exit(_INTERRUPTED)
 
 
 def _stop_again(dropped: "sys.UnraisableHookArgs") -> None:
     """A signal that comes while Python cleans up, where it drops exceptions, comes again a moment later."""
-    global _interrupted
+    global _interrupted, _signals
     if _interrupted and dropped.exc_type is SystemExit:
-        _interrupted = False
+        _interrupted, _signals = False, 0
         threading.Timer(_MOMENT, _interrupt_main).start()
     else:
         sys.__unraisablehook__(dropped)
@@ -134,6 +137,7 @@ def _main(arguments: list[str]) -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    global _ended
     from caplens.cli.deprecated import modern_arguments
     from caplens.cli.output import error, messages_shown
     from caplens.errors import CaplensError, command_line_messages
@@ -146,6 +150,8 @@ def _run(arguments: list[str]) -> None:
             app = build_app(arguments[0] if arguments and arguments[0] in COMMANDS else None)
             app(arguments, prog_name="caplens")
     except CaplensError as problem:
+        # Whoever interrupts now reads what was wrong, and nothing else.
+        _ended = True
         error(problem)
         sys.exit(2)
 

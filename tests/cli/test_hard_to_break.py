@@ -169,6 +169,25 @@ main.main()
     assert (done.returncode, done.stdout, done.stderr) == (3, "interrupted\n", "")
 
 
+def test_an_interrupt_while_an_error_is_shown_changes_nothing(folder):
+    program = """
+import os, signal, sys
+from caplens.cli import main, output
+
+say = output.say
+
+def interrupted(message):
+    say(message)
+    os.kill(os.getpid(), signal.SIGINT)
+
+output.say = interrupted
+main.main()
+"""
+    command = [sys.executable, "-c", program, "score", "nowhere.jsonl"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=25)
+    assert (done.returncode, done.stderr) == (2, "caplens: nowhere.jsonl: there is no such file. Check the path.\n")
+
+
 def test_an_interrupt_while_python_cleans_up_is_not_lost(folder):
     program = """
 import os, signal, sys, time
