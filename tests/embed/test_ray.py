@@ -45,13 +45,13 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory):
-    """20,000 captions of 200 photos."""
+    """8,000 captions of 200 photos; 20,000 are in the test of partitions."""
     folder, rng = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
     for number in range(200):
         Image.fromarray(rng.integers(0, 255, (24, 32, 3), dtype=np.uint8)).resize((96, 72)).save(folder / f"{number}.png")
     return [
         Sample(str(row), " ".join(rng.choice(WORDS, 8)), image=str(folder / f"{row % 200}.png"), lang="en")
-        for row in range(20_000)
+        for row in range(8_000)
     ]
 
 
@@ -68,7 +68,7 @@ def test_a_node_that_is_killed_loses_nothing_and_nothing_comes_twice(cluster, sa
     # So many portions that every node has some when the first comes back.
     monkeypatch.setattr("caplens.embed.executors.ray._TEXTS", 200)
     backbone = load_backbone("caplens-mini")
-    texts = {text_key(text): text for text in dict.fromkeys(Text(sample.caption) for sample in samples[:12_000])}
+    texts = {text_key(text): text for text in dict.fromkeys(Text(sample.caption) for sample in samples[:6_000])}
     expected = Engine(backbone).texts(list(texts.values()))
     executor = RayExecutor(backbone)
     vectors = {}

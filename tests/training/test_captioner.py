@@ -14,6 +14,7 @@ need("safetensors")
 
 from PIL import Image
 
+import caplens
 from caplens.captioners import SearchOptions, open_captioner
 from caplens.captioners.beam_search import beam_search
 from caplens.captioners.mini_decoder import DecoderShape, MiniDecoder, quantized, read_weights
@@ -22,7 +23,7 @@ from caplens.errors import InputError
 from caplens.training.captioner.data import CaptionTable
 from caplens.training.captioner.networks import CaptionDecoder
 from caplens.training.captioner.recipe import CaptionerRecipe
-from caplens.training.captioner.rewards import repeated_share, self_critical
+from caplens.training.captioner.rewards import CaptionReward, repeated_share, self_critical
 from caplens.training.captioner.train import CaptionerJob, train_captioner
 from caplens.training.recipes.pairs import Photos
 from caplens.training.recipes.recipe import read_recipe
@@ -130,18 +131,33 @@ def test_it_learns_what_captions_say_in_each_language(samples, tmp_path):
 
 @pytest.mark.slow
 def test_a_metric_as_reward_raises_its_own_score(samples, tmp_path):
-    """The reward is the length of a caption: captions become longer, and repetitions that cost something fewer."""
-    reward = ["reward.steps=25", 'reward.metric="length"', "reward.photos=8", "reward.rate=3e-3"]
-    plain = _train(samples, tmp_path / "plain", "train.steps=60")
+    """The reward is the length of a caption: captions become longer."""
+    reward = ["decoder.longest=16", "reward.steps=20", 'reward.metric="length"', "reward.photos=8", "reward.rate=3e-3"]
+    plain = _train(samples, tmp_path / "plain", "decoder.longest=16", "train.steps=60")
     longer = _train(samples, tmp_path / "longer", *reward, start=str(plain))
-    guarded = _train(samples, tmp_path / "guarded", *reward, "reward.repetition=200.0", start=str(plain))
+    lengths = [np.mean([len(text.split()) for text in _captions(folder, samples, "en")]) for folder in (plain, longer)]
+    assert lengths[1] > lengths[0] + 1
     with pytest.raises(InputError, match="writes no captions in 'fr'"):
         _train([replace(sample, lang="fr") for sample in samples], tmp_path / "french", start=str(plain))
-    words = {folder: [caption.split() for caption in _captions(folder, samples, "en")] for folder in (plain, longer, guarded)}
-    lengths = {folder: np.mean([len(caption) for caption in captions]) for folder, captions in words.items()}
-    repeated = {folder: np.mean([repeated_share(caption) for caption in captions]) for folder, captions in words.items()}
-    assert lengths[longer] > lengths[plain] + 1
-    assert repeated[guarded] < repeated[longer]
+
+
+def test_repetitions_cost_what_the_recipe_says(samples):
+    settings = read_recipe(CaptionerRecipe, None, ['reward.metric="length"', "reward.repetition=2.0"]).reward
+    reward = CaptionReward(settings, Photos(samples), "caplens-mini")
+    distinct, repeated = reward([0, 0], ["en", "en"], ["a dog runs home", "a a a a"], [[1, 2, 3, 4], [1, 1, 1, 1]]).tolist()
+    assert distinct == 4
+    assert repeated == pytest.approx(4 - 2 * (3 / 4 + 2 / 3) / 2)
+
+
+def test_cider_as_reward_knows_words_by_all_captions(samples):
+    """As CIDEr of a file of all captions, document frequencies of all photos included."""
+    settings = read_recipe(CaptionerRecipe).reward
+    photos = Photos(samples)
+    english = [(row, texts["en"][0]) for row, texts in enumerate(photos.captions)]
+    wanted = [text if row % 2 else "all of it is red" for row, text in english]
+    rewards = CaptionReward(settings, photos, "caplens-mini")([row for row, _ in english], ["en"] * 30, wanted, [[1]] * 30)
+    expected = caplens.score(wanted, ["cider"], references=[[text] for _, text in english], resamples=0)["cider"].values
+    np.testing.assert_allclose(rewards.numpy(), expected, rtol=1e-6)
 
 
 def test_repetitions_are_counted_in_words_and_pairs():
@@ -193,7 +209,7 @@ def test_another_model_than_mini_is_told(samples, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_vision_transformer_and_mt5_learn_to_caption_and_write_what_the_library_does(samples, tmp_path, caplens, write):
+def test_a_vision_transformer_and_mt5_learn_to_caption_and_write_what_the_library_does(samples, tmp_path, request, write):
     need("transformers")
     import tiny_captioners
 
@@ -205,7 +221,7 @@ def test_a_vision_transformer_and_mt5_learn_to_caption_and_write_what_the_librar
     vit, mt5 = tiny_captioners.vit(tmp_path / "vit"), tiny_captioners.mt5(tmp_path / "mt5")
     changes = ["train.steps=150", "train.captions=16", "train.rate=2e-2", "train.constant=100", "validation.every=50"]
     options = [part for change in changes for part in ("--set", change)]
-    run = caplens(
+    run = request.getfixturevalue("caplens")(
         "train", "vit-mt5", write("captions.jsonl", rows), "--images", Path(samples[0].image).parent, "--vit", vit,
         "--mt5", mt5, "--out", tmp_path / "run", *options, "--json",
     )  # fmt: skip
