@@ -236,6 +236,8 @@ def _order(
 def _captioned(sample: Sample, result: ImageCaptions, places: Sequence[int], captioner: Captioner, signature: str) -> Sample:
     """The sample with the caption that was chosen, and what is known of it."""
     meta = {name: value for name, value in sample.meta.items() if name not in _COLUMNS}
+    # What people said of the caption before does not belong to this one.
+    sample = replace(sample, ratings=())
     if not result.hypotheses:
         return replace(sample, caption=None, system=_short_name(captioner), meta={**meta, "caption_error": result.error or ""})
     chosen = result.hypotheses[places[0]]

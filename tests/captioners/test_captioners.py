@@ -338,6 +338,11 @@ class TestCaptioning:
             ]
         assert samples[0].system == "counting"
 
+    def test_ratings_of_the_caption_before_are_not_those_of_the_new_one(self, photos, tmp_path):
+        row = {"id": "a", "image": "1.png", "caption": "a dog", "ratings": [4], "about": "kept"}
+        ((sample,), _) = package.caption([row], Counting(), images=photos, store=tmp_path / "store")
+        assert (sample.ratings, sample.meta["about"]) == ((), "kept")
+
     @pytest.mark.parametrize("langs", [("en", "en"), ("en", "de")])
     def test_an_id_of_two_images_is_an_error_and_not_a_caption_of_the_wrong_one(self, photos, langs):
         rows = [Sample("a", image=f"{number}.png", lang=lang) for number, lang in enumerate(langs)]
