@@ -96,10 +96,10 @@ class Experiment:
         return cls(**settings)
 
 
-def _check_names(path: str | PathLike[str], content: Mapping[str, Any], known: Sequence[str]) -> None:
-    unknown = next((name for name in content if name not in known), None)
+def _check_names(path: str | PathLike[str], content: Mapping[str, Any], settings: Sequence[str]) -> None:
+    unknown = next((name for name in content if name not in settings), None)
     if unknown is not None:
-        raise InputError(f"{path}: there is no setting {unknown!r}; choose from: {', '.join(known)}.")
+        raise InputError(f"{path}: there is no setting {unknown!r}; choose from: {', '.join(settings)}.")
     missing = next((name for name in _REQUIRED if name not in content), None)
     if missing is not None:
         raise InputError(f"{path}: {missing!r} is missing.")

@@ -275,9 +275,9 @@ def wanted_captions(samples: Iterable[Sample], langs: Sequence[str]) -> list[Sam
     first: dict[str, Sample] = {}
     references: dict[tuple[str, str], dict[str, None]] = {}
     for sample in samples:
-        known = first.setdefault(sample.id, sample)
-        if known.group != sample.group:
-            raise InputError(f"the id {sample.id!r} names two images, {known.group} and {sample.group}. Give each its own id.")
+        earlier = first.setdefault(sample.id, sample)
+        if earlier.group != sample.group:
+            raise InputError(f"the id {sample.id!r} names two images, {earlier.group} and {sample.group}. Give each its own id.")
         references.setdefault((sample.id, _language(sample)), {}).update(dict.fromkeys(sample.references))
     chosen = list(dict.fromkeys(base_language(lang) for lang in langs))
     keys = [(name, lang) for name in first for lang in chosen] if chosen else list(references)

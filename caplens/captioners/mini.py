@@ -105,9 +105,10 @@ class MiniCaptioner:
         state = decoder.begin(maps, beams)
         first = np.full(len(maps), self.languages.index(lang))
         longest = min(self._search.longest, self.shape.longest)
-        found = beam_search(partial(decoder.step, state), first, beams, n, longest, subwords.end)
+        sequences = beam_search(partial(decoder.step, state), first, beams, n, longest, subwords.end)
         return [
-            ImageCaptions([Hypothesis(written(subwords.decode(tokens), lang), score) for tokens, score in best]) for best in found
+            ImageCaptions.of([Hypothesis(written(subwords.decode(tokens), lang), score) for tokens, score in of_image])
+            for of_image in sequences
         ]
 
 

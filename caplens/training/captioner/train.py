@@ -86,13 +86,13 @@ def train_captioner(samples: Iterable[Sample], job: CaptionerJob) -> Path:
         reward_metric(recipe.reward.metric, backbone)
     start = None if job.start is None else _opened(job.start, backbone, languages)
     device = choose_device(job.device, torch)
-    given = {
+    hashes = {
         "model": backbone.fingerprint,
         "photos": photos.fingerprint,
         **({} if start is None else {"start": start.fingerprint}),
     }
     half = recipe.data.half and device.startswith("cuda")
-    run = Run(job.folder, recipe.to_dict(), job.seed, device, given, job.tensorboard, half)
+    run = Run(job.folder, recipe.to_dict(), job.seed, device, hashes, job.tensorboard, half)
     run.check()
     rows, held_out = split_photos(len(photos), recipe.validation.share, job.seed)
     maps = torch.from_numpy(feature_maps(backbone, photos.images))

@@ -102,9 +102,9 @@ def train_vit_mt5(samples: Iterable[Sample], job: VitMt5Job) -> Path:
     folders = find_model(job.vit, CONFIGURATION), find_model(job.mt5, MCLIP)
     device = choose_device(job.device, torch)
     files = [path for folder in folders for path in model_files(folder, MCLIP)]
-    given = {"models": fingerprint_of(files), "photos": photos.fingerprint}
+    hashes = {"models": fingerprint_of(files), "photos": photos.fingerprint}
     half = recipe.data.half and device.startswith("cuda")
-    run = Run(job.folder, recipe.to_dict(), job.seed, device, given, job.tensorboard, half)
+    run = Run(job.folder, recipe.to_dict(), job.seed, device, hashes, job.tensorboard, half)
     run.check()
     torch.manual_seed(job.seed)
     if recipe.reward.steps:
